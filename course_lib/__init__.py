@@ -1,7 +1,7 @@
 """The library of the course: what lessons share, to draw, observe, check, train and watch.
 
 Importing it does not import TensorFlow: each name is loaded when it is first used. The packages, from the
-bottom up: `specs`, `pictures`, `code`, `data`, `devices`, `models`, `widgets`, `training`, `watch`,
+bottom up: `specs`, `pictures`, `code`, `data`, `devices`, `widgets`, `watch`,
 `measured`, `explorers`, `exercises`. What one lesson alone needs lies in that lesson's folder.
 """
 
@@ -36,7 +36,7 @@ __getattr__, __dir__ = face(
         "Plan": "specs.plan",
         "image_grid": "pictures.images",
         "code_of": "code.choices",
-        "live": "watch.live",
+        "live": "watch.loop",
         **dict.fromkeys(("check", "predict", "reveal", "score", "yours_or_ours"), "exercises"),
     },
 )

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.pictures.shapes import Node
-from course_lib.turns import turns
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import State
@@ -80,18 +79,17 @@ class Experiment(Explorer):
         state = self.state
         if self._of(state)[0] is not None and not self.repeats:
             return
-        with turns.turn():
-            self._say(state, self.waiting)
-            try:
-                if why_not := self.why_not(state):  # it was chosen while the button was still enabled
-                    self._say(state, f"✗ {why_not}")
-                else:
-                    result = self.result(state)
-                    self._say(state, self.verdict(result), result)
-            except CourseError as error:
-                self._say(state, f"✗ {error}")
-            except Exception as error:
-                self._say(state, f"✗ {type(error).__name__}: {error}")
+        self._say(state, self.waiting)
+        try:
+            if why_not := self.why_not(state):  # it was chosen while the button was still enabled
+                self._say(state, f"✗ {why_not}")
+            else:
+                result = self.result(state)
+                self._say(state, self.verdict(result), result)
+        except CourseError as error:
+            self._say(state, f"✗ {error}")
+        except Exception as error:
+            self._say(state, f"✗ {type(error).__name__}: {error}")
 
     def _around_the_button(
         self, state: State, why_not: Callable[[State], str], result: Any = None, says: str = ""

@@ -1,7 +1,9 @@
-"""Experiments that measure how long something takes for a batch size that the reader chooses."""
+"""Explorers that measure a step for a batch size, when asked, and keep what they measured."""
 
 from __future__ import annotations
 
+import statistics
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -13,6 +15,18 @@ from course_lib.pictures.bars import Bars, bar_lines, bars_drawing
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import Choice, Group, State
+
+
+def median_seconds(ways: Sequence[Callable[[], object]], turns: int = 3) -> list[float]:
+    """Returns how long each of several functions takes; they take turns, after one in which they compile."""
+    seconds = [[_seconds(way) for way in ways] for _turn in range(1 + turns)][1:]
+    return [statistics.median(each) for each in zip(*seconds, strict=True)]
+
+
+def _seconds(way: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    way()
+    return time.perf_counter() - start
 
 
 class MeasuringExplorer(Experiment):
@@ -51,8 +65,8 @@ class MeasuringExplorer(Experiment):
     def bars(self, times: Any) -> Bars:
         """Returns the times of a batch size, with a heading that says what follows."""
 
-    def recorded(self, state: State) -> tuple[Sequence[Any], str]:  # noqa: ARG002 - some have nothing
-        """Returns what a page without a kernel shows, and what to say of it."""
+    def recorded(self, largest: int) -> tuple[Sequence[Any], str]:  # noqa: ARG002 - some have nothing
+        """Returns what a page without a kernel shows up to a batch size, and what to say of it."""
         return [], ""
 
     def controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
@@ -74,7 +88,7 @@ class MeasuringExplorer(Experiment):
 
     def page_body(self, state: State) -> Sequence[Node]:
         """Returns the button that no kernel answers, and the times that were recorded."""
-        return [*super().page_body(state), *self._picture(*self.recorded(state))]
+        return [*super().page_body(state), *self._picture(*self.recorded(state["batch_size"] or 0))]
 
     def result(self, state: State) -> Any:
         """Returns the times of the chosen batch size."""

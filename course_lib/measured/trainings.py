@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from course_lib.i18n import _, num_columns, padded
 from course_lib.measured.files import Record
 from course_lib.measured.titles import title
 from course_lib.pictures.curves import Picture
-from course_lib.training.records import EpochRecord, History, StepRecord
 from course_lib.watch.curves import training_curves
+from course_lib.watch.records import History
 
 
 def history(run: Record) -> History:
-    """Returns the records of a run's first seed, without times; the first may be of a later epoch."""
-    epochs, per_epoch = [EpochRecord(**epoch) for epoch in run.epochs[0]], run.steps_per_epoch
+    """Returns the records of a run's first seed; the first may be of a later epoch."""
+    epochs, per_epoch = run.epochs[0], run.steps_per_epoch
     before = epochs[0].step - per_epoch
-    steps = [
-        StepRecord(
-            before + at,
-            epochs[0].epoch + (at - 1) // per_epoch,
-            loss,
-            accuracy,
-            run.batch_size if at % per_epoch else run.last_batch_size,
-            0.0,
-        )
-        for at, (loss, accuracy) in enumerate(zip(run.losses, run.accuracies, strict=True), start=1)
+    measured = enumerate(zip(run.losses, run.accuracies, strict=True))
+    steps: list[Mapping[str, Any]] = [
+        {
+            "step": before + at + 1,
+            "epoch": epochs[0].epoch + at // per_epoch,
+            "loss": loss,
+            "accuracy": accuracy,
+        }
+        for at, (loss, accuracy) in measured
     ]
     return History(steps, epochs)
 
@@ -35,7 +35,7 @@ def spread(run: Record, quantity: str) -> list[tuple[float, float]]:
 
     Args:
         run: what the seeds gave.
-        quantity: a field of `EpochRecord`, such as "test_accuracy".
+        quantity: what an evaluation measured, such as "test_accuracy".
     """
     values = [[epoch[quantity] for epoch in seed] for seed in run.epochs]
     return [(min(of_epoch), max(of_epoch)) for of_epoch in zip(*values, strict=True)]

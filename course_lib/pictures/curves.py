@@ -22,8 +22,16 @@ Quantity = Literal["loss", "accuracy"]
 Split = Literal["train", "test"]
 QUANTITIES: tuple[Quantity, ...] = ("loss", "accuracy")
 
-# Okabe and Ito's colours, told apart by colour-blind readers; each comes with a marker of its own.
-_STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#000000", "v"))
+# Okabe and Ito's colours, told apart by colour-blind readers. Each comes with dashes, between which a line
+# that lies exactly below is seen, and with a marker.
+STYLES: tuple[tuple[str, Any, str], ...] = (
+    ("#0072B2", "solid", "o"),
+    ("#D55E00", (0, (6, 3)), "s"),
+    ("#009E73", (0, (1.5, 2.5)), "^"),
+    ("#CC79A7", (0, (9, 2, 2, 2)), "D"),
+    ("#000000", (0, (3, 6)), "v"),
+    ("#9A6A00", (0, (1, 5)), "P"),
+)
 _WIDTH_INCHES, _PANEL_HEIGHT_INCHES, _LEGEND_ROW_INCHES, _DOTS_PER_INCH = 9.0, 3.1, 0.25, 100
 
 
@@ -97,12 +105,13 @@ class Panels:
         )
         self._axes = self._make_axes(num_steps)
         self.lines: dict[tuple[str, str, str], Line2D] = {}
-        for name, (colour, marker) in zip(names, _STYLES, strict=False):
-            self._add_run(name, _train_text(mean_of), colour, marker, marked=len(names) > 1)
+        for name, style in zip(names, STYLES, strict=False):
+            self._add_run(name, _train_text(mean_of), *style)
         # matplotlib fills a legend column by column: with the runs as rows, all train lines come first.
         handles = [self.lines[name, QUANTITIES[0], split] for split in splits for name in names]
         self._figure.legend(handles=handles, loc="lower center", ncols=2, frameon=False)
-        self._changing: list[Artist] = [self._axes["loss"].yaxis, *self.lines.values()]
+        loss = self._axes["loss"]  # whose frame is rounded to pixels according to its scale
+        self._changing: list[Artist] = [loss.yaxis, *loss.spines.values(), *self.lines.values()]
         for artist in self._changing:
             artist.set_animated(True)
         self._background: Any = None
@@ -146,16 +155,15 @@ class Panels:
             axes[quantity].grid(visible=True, alpha=0.3)
         return axes
 
-    def _add_run(self, name: str, train_text: str, colour: str, marker: str, marked: bool) -> None:
+    def _add_run(self, name: str, train_text: str, colour: str, dashes: Any, marker: str) -> None:
         train, test = (
             _("{heading}: {content}", heading=name, content=content) if name else content
             for content in (train_text, _("held out"))
         )
-        sparse: dict[str, Any] = {"marker": marker, "markersize": 4, "markevery": 0.2} if marked else {}
         for quantity, axes in self._axes.items():
-            (line,) = axes.plot([], [], color=colour, linewidth=1.2, label=train, **sparse)
+            (line,) = axes.plot([], [], linestyle=dashes, color=colour, linewidth=1.4, label=train)
             self.lines[name, quantity, "train"] = line
-            (line,) = axes.plot([], [], "--", color=colour, marker=marker, markersize=7, label=test)
+            (line,) = axes.plot([], [], ":", color=colour, marker=marker, markersize=7, label=test)
             self.lines[name, quantity, "test"] = line
 
     def _largest_loss(self) -> float:

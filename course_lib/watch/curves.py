@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.i18n import _
 from course_lib.pictures.curves import QUANTITIES, Curve, Panels, Picture, Quantity, Split
-from course_lib.training.records import EpochRecord, History, StepRecord
+from course_lib.watch.records import History
 
 SMOOTHING_STEPS = 20
 
@@ -17,56 +16,37 @@ SMOOTHING_STEPS = 20
 def curves(history: History) -> tuple[Curve, ...]:
     """Returns the lines that show a history: loss on train and held-out examples, then accuracy on both.
 
-    A train curve has a value a step: the mean per example over the last 20 steps. A test curve has a value
-    an epoch, and none for epochs that were not evaluated.
+    A train curve has a value a step, the mean over the last 20 steps; a test curve has one an evaluation.
     """
-    steps, epochs = tuple(history.steps), tuple(history.epochs)  # the training thread may be adding more
     return tuple(
         curve
         for quantity in QUANTITIES
-        for curve in (_train_curve(quantity, steps), _test_curve(quantity, epochs))
+        for curve in (_train_curve(history, quantity), _test_curve(history, quantity))
     )
 
 
-def _train_curve(quantity: Quantity, records: Sequence[StepRecord]) -> Curve:
-    values = [getattr(record, quantity) for record in records]
-    means = smoothed(values, [record.examples for record in records])
-    return Curve(quantity, "train", tuple(record.step for record in records), means)
+def _train_curve(history: History, quantity: Quantity) -> Curve:
+    means = smoothed([record[quantity] for record in history.steps])
+    return Curve(quantity, "train", tuple(record["step"] for record in history.steps), means)
 
 
-def _test_curve(quantity: Quantity, records: Sequence[EpochRecord]) -> Curve:
-    measured = {record.step: getattr(record, f"test_{quantity}") for record in records}
-    points = {step: value for step, value in measured.items() if value is not None}
-    return Curve(quantity, "test", tuple(points), tuple(points.values()))
+def _test_curve(history: History, quantity: Quantity) -> Curve:
+    steps = tuple(record["step"] for record in history.epochs)
+    return Curve(quantity, "test", steps, tuple(record[f"test_{quantity}"] for record in history.epochs))
 
 
-def smoothed(
-    values: Sequence[float], examples: Sequence[int], num_steps: int = SMOOTHING_STEPS
-) -> tuple[float, ...]:
-    """Returns at each step the mean per example over that step and the `num_steps - 1` before it.
+def smoothed(values: Sequence[float], num_steps: int = SMOOTHING_STEPS) -> tuple[float, ...]:
+    """Returns at each step the mean over that step and the `num_steps - 1` before it, as far as there are.
 
-    Near the start there are fewer steps before, and the mean is over those.
-
-    >>> smoothed([4.0, 2.0, 0.5], [1, 1, 2], num_steps=2)
-    (4.0, 3.0, 1.0)
+    >>> smoothed([4.0, 2.0, 0.5], num_steps=2)
+    (4.0, 3.0, 1.25)
     """
     if not values:
         return ()
-    weights = np.asarray(examples, dtype=np.float64)
-    sums = _trailing_sums(np.asarray(values, dtype=np.float64) * weights, num_steps)
-    return tuple((sums / _trailing_sums(weights, num_steps)).tolist())
-
-
-def _trailing_sums(values: npt.NDArray[np.float64], num_steps: int) -> npt.NDArray[np.float64]:
     # Not by differences of cumulative sums: after one infinite loss every later mean would be NaN.
     padded = np.concatenate([np.zeros(num_steps - 1), values])
-    sums: npt.NDArray[np.float64] = np.lib.stride_tricks.sliding_window_view(padded, num_steps).sum(axis=1)
-    return sums
-
-
-def last_step(history: History) -> int:
-    """Returns the number of the last step in a history, 0 if there is none."""
-    return history.steps[-1].step if history.steps else 0
+    sums = np.lib.stride_tricks.sliding_window_view(padded, num_steps).sum(axis=1)
+    return tuple((sums / np.minimum(np.arange(1, len(values) + 1), num_steps)).tolist())
 
 
 def summary(history: History) -> str:
@@ -84,7 +64,7 @@ def summary(history: History) -> str:
     ]
     if not values:
         return _("no step yet")
-    return _("at step {step}: {values}", step=last_step(history), values=_(", ").join(values))
+    return _("at step {step}: {values}", step=history.last_step, values=_(", ").join(values))
 
 
 def splits_of(runs: Sequence[Sequence[Curve]]) -> tuple[Split, ...]:
@@ -100,9 +80,8 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
         histories: what each run is called in the legend, and its records.
     """
     drawn = [curves(history) for history in histories.values()]
-    panels = Panels(
-        tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS, splits_of(drawn)
-    )
+    num_steps = max(history.last_step for history in histories.values())
+    panels = Panels(tuple(histories), num_steps, SMOOTHING_STEPS, splits_of(drawn))
     panels.show(drawn)
     described = _("; ").join(
         _("{heading}: {content}", heading=name, content=summary(history))

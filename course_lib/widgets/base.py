@@ -7,6 +7,7 @@ Python and comes back as a new tree; on a page the module takes the tree out of 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import sys
@@ -57,7 +58,8 @@ class TreeWidget(anywidget.AnyWidget):
         super().__init__(state=state)
         self.show()
         self.observe(self.show, "state")
-        self.on_msg(self._answer)
+        self._loop = _running_loop()
+        self.on_msg(self._hear)
 
     @abstractmethod
     def controls(self, state: State) -> Sequence[Group]:
@@ -151,6 +153,13 @@ class TreeWidget(anywidget.AnyWidget):
             data["text/html"] = self.to_html()
         return data, metadata
 
+    def _hear(self, *message: Any) -> None:
+        """Answers on the kernel's own loop: JupyterLab has messages handled in a thread beside the cells."""
+        if self._loop is None:
+            self._answer(*message)
+        else:
+            self._loop.call_soon_threadsafe(self._answer, *message)
+
     def _answer(self, _widget: Any, message: Any, _buffers: Any) -> None:
         if message.get("kind") == "change":
             self.state = self.settled(
@@ -165,6 +174,14 @@ class Explorer(TreeWidget):
     """A widget for choosing and looking."""
 
     kind = "explorer"
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """Returns the loop that runs this code, as the kernel's does; None outside a kernel."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def key(state: State) -> str:

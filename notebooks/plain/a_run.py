@@ -84,7 +84,9 @@ def train(model, x, y, validation, epochs, folder):
         manager.save()
 
 
-y = np.arange(1100) % 2
-x = (np.random.default_rng(1).normal(y[:, None] / 10, 1, (1100, 1200)) / 35).astype("float32")
-for record in train(MLP(seed=0), x[:1000], y[:1000], (x[1000:], y[1000:]), 3, (sys.argv[1:] or ["run"])[0]):
-    print(record)
+if __name__ == "__main__":
+    y = np.arange(1100) % 2
+    x = (np.random.default_rng(1).normal(y[:, None] / 10, 1, (1100, 1200)) / 35).astype("float32")
+    folder = sys.argv[1] if len(sys.argv) > 1 else "run"
+    for record in train(MLP(seed=0), x[:1000], y[:1000], (x[1000:], y[1000:]), 3, folder):
+        print(record)

@@ -1,5 +1,7 @@
 """One model, three schemes, one checkpoint: python splitting_the_model.py [FOLDER [SCHEME ...]]."""
 
+import os
+import shutil
 import sys
 import tempfile
 
@@ -61,17 +63,23 @@ def train_step(model, x, y, learning_rate):
     return loss / x.shape[0], tf.reduce_mean(tf.cast(tf.argmax(logits, axis=1) == y, tf.float32))
 
 
-def train(scheme, folder, steps):
-    layouts, step = LAYOUTS[scheme], tf.Variable(0, dtype=tf.int64)
+def train(layouts, folder, steps, batch_size=64, learning_rate=1e-2):
+    step = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=MLP(values, layouts), step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
     if manager.latest_checkpoint:  # whatever layouts it was written under
         checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
-    for _ in range(steps):
-        rows = np.arange(64) + int(step) % (len(train_y) // 64) * 64
-        x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
-        loss, accuracy = train_step(checkpoint.model, x, y, 1e-2)
-        yield {"step": int(step.assign_add(1)), "loss": float(loss), "accuracy": float(accuracy)}
+    steps_per_epoch = len(train_y) // batch_size
+    try:
+        for _ in range(steps):
+            epoch, at = divmod(int(step), steps_per_epoch)
+            rows = slice(at * batch_size, (at + 1) * batch_size)
+            x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
+            loss, accuracy = train_step(checkpoint.model, x, y, learning_rate)
+            counted = {"step": int(step.assign_add(1)), "epoch": epoch + 1}
+            yield {**counted, "loss": float(loss), "accuracy": float(accuracy)}
+    except GeneratorExit:  # closed at a yield, where step and model agree
+        pass
     manager.save()
 
 
@@ -83,8 +91,12 @@ values |= {"W2": draw(0, np.sqrt(2 / 48), (48, 2)), "b2": np.zeros(2)}
 values = {name: value.astype("float32") for name, value in values.items()}
 train_x = np.random.default_rng(1).normal(size=(1024, 1200)).astype("float32") / 35
 train_y = (train_x[:, :100].sum(axis=1) > 0).astype("int64")
-folder, *schemes = sys.argv[1:] or [tempfile.mkdtemp()]
-for scheme in schemes or MESHES:  # one device is asked for a step more than it takes: it never saves
-    for ours, expected in zip(train(scheme, folder, 10), train("one", folder, 11)):
-        print(f"{scheme}, step {ours['step']}: {ours['loss']:.4f}, one device {expected['loss']:.4f}")
-        assert abs(ours["loss"] - expected["loss"]) < 1e-3
+if __name__ == "__main__":
+    folder, *schemes = sys.argv[1:] or [tempfile.mkdtemp()]
+    os.makedirs(folder, exist_ok=True)
+    for scheme in schemes or MESHES:
+        copy = shutil.copytree(folder, tempfile.mkdtemp(), dirs_exist_ok=True)
+        one_device = list(train(LAYOUTS["one"], copy, 10))
+        for ours, theirs in zip(train(LAYOUTS[scheme], folder, 10), one_device, strict=True):
+            print(f"{scheme}, step {ours['step']}: {ours['loss']:.4f}, one device {theirs['loss']:.4f}")
+            assert abs(ours["loss"] - theirs["loss"]) < 1e-3

@@ -1,38 +1,39 @@
-"""Trains in a folder of checkpoints, from the newest one, until it is done or killed.
+"""Trains with the program of `a_run` in a folder of checkpoints until it is done or killed.
 
-Usage: kill_worker.py CHECKPOINTS RESULT. Prints a line when training begins; RESULT gets the final values.
+Usage: kill_worker.py CHECKPOINTS RESULT, from the project's root. Prints a line when training begins; RESULT
+gets the final values.
 """
 
 import sys
-import warnings
+from pathlib import Path
 
 import numpy as np
 
 import course_lib
+from tests.course import program
 
-EPOCHS, STEPS_PER_EPOCH, BATCH_SIZE = 40, 5, 32  # more checkpoints than the kills can wait for
-DIMS = (1200, 1000, 2)  # large enough that writing a checkpoint takes a while
+EPOCHS, ROWS = 60, 200  # three steps an epoch; more checkpoints than the kills can wait for
+
+
+def name_a_whole_checkpoint(folder: Path) -> None:
+    """Does what the lesson says where a kill left a file `checkpoint` that names what is not there."""
+    names = sorted((index.stem for index in folder.glob("ckpt-*.index")), key=lambda name: int(name[5:]))
+    (folder / "checkpoint").unlink(missing_ok=True)
+    if names:
+        (folder / "checkpoint").write_text(f'model_checkpoint_path: "{names[-1]}"\n')
 
 
 def main(checkpoints: str, result: str) -> None:
     course_lib.setup(devices=8)
-    warnings.simplefilter("error")  # a killed process must never leave a damaged checkpoint behind
-    from course_lib.data.examples import Examples
-    from course_lib.models.sentiment import MLP, initial_values
-    from course_lib.specs.plan import data_parallel
-    from course_lib.training.checkpoints import CheckpointFolder
-    from course_lib.training.run import train
-
-    random = np.random.Generator(np.random.Philox(7))
-    features = random.standard_normal((STEPS_PER_EPOCH * BATCH_SIZE + 9, DIMS[0])).astype(np.float32)
-    examples = Examples(features, (features[:, :50].sum(axis=1) > 0).astype(np.int64))
-    model = MLP(initial_values(dims=DIMS), data_parallel(8))
-    folder = CheckpointFolder(checkpoints)
-    run = train(model, examples, epochs=EPOCHS, batch_size=BATCH_SIZE, learning_rate=1e-3, checkpoints=folder)
-    print(f"from step {run.start_step} of {run.total_steps}", flush=True)
-    for _record in run:
-        pass
-    np.savez(result, **model.values())
+    a_run = program("a_run")
+    name_a_whole_checkpoint(Path(checkpoints))
+    draw = np.random.default_rng(7)
+    x, y = draw.normal(size=(ROWS, 1200)).astype("float32") / 35, draw.integers(0, 2, ROWS)
+    model = a_run.MLP(0)
+    for at, record in enumerate(a_run.train(model, x, y, (x[:9], y[:9]), EPOCHS, checkpoints)):
+        if at == 0:
+            print("from step", record["step"] - 1, flush=True)
+    np.savez(result, **{name: getattr(model, name).numpy() for name in ("W1", "b1", "W2", "b2", "mean")})
 
 
 if __name__ == "__main__":

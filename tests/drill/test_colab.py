@@ -98,8 +98,8 @@ def test_the_training_lab_trains_beside_cells_stops_and_goes_on(reader):
 @pytest.mark.parametrize("gesture", ["click Stop", "interrupt"])
 def test_the_reader_can_stop_a_cell_that_trains(colab_python, gesture):
     cells = (
-        "from course_lib.watch import live\nfrom fake_run import FakeRun",
-        "history = await live.watch(FakeRun(epochs=1000, seconds=0.01))",
+        "from course_lib import live\nfrom records import training",
+        "history = await live(training(40_000, seconds=0.01), steps=40_000)",
         "print(history.stopped, len(history.steps) < 40_000)",
     )
     notebook = execute(notebook_of(*cells), python=colab_python, folder=ROOT / "tests", gesture=gesture)

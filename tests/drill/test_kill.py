@@ -1,9 +1,7 @@
 """SIGKILL at random moments of training and saving: it always goes on, and ends with the same bits."""
 
-import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -13,34 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-WORKER = Path(__file__).with_name("kill_worker.py")
+ROOT = Path(__file__).parents[2]
 
 
 def start(folder: Path, result: Path) -> subprocess.Popen:
-    command = [sys.executable, str(WORKER), str(folder), str(result)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "tests.drill.kill_worker", str(folder), str(result)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def newest(folder: Path) -> int:
-    """Returns the number of the checkpoint that would be restored; 0 if there is none."""
-    try:
-        return int(
-            re.findall(r'^model_checkpoint_path: "ckpt-(\d+)"', (folder / "checkpoint").read_text())[0]
-        )
-    except FileNotFoundError:
-        return 0
-
-
-def step_of(folder: Path) -> int:
-    """Returns the step of the checkpoint that would be restored."""
-    facts = folder / f"ckpt-{newest(folder)}.json"
-    return json.loads(facts.read_text())["step"] if facts.exists() else 0
+    """Returns the number of the newest whole checkpoint; 0 if there is none."""
+    return max((int(index.stem.removeprefix("ckpt-")) for index in folder.glob("ckpt-*.index")), default=0)
 
 
 def saving(folder: Path) -> bool:
-    """Returns whether a checkpoint was begun and is not yet the newest."""
-    following = newest(folder) + 1
-    return any(folder.glob(f"ckpt-{following}*"))
+    """Returns whether a checkpoint was begun and is not yet whole."""
+    return any(folder.glob(f"ckpt-{newest(folder) + 1}*"))
 
 
 def wait_until(condition, worker: subprocess.Popen, timeout_seconds: float = 120) -> None:
@@ -64,9 +50,11 @@ def wait_for_the_moment(worker: subprocess.Popen, folder: Path, in_saving: bool,
 
 def kill_once(folder: Path, result: Path, in_saving: bool, dice: random.Random) -> bool:
     """Starts a worker, kills it, and returns whether that was between a checkpoint's first and last byte."""
-    expected_step = step_of(folder)
+    before = newest(folder)
     worker = start(folder, result)
-    assert worker.stdout.readline().startswith(f"from step {expected_step} of "), worker.stderr.read()
+    begins = worker.stdout.readline().split()
+    assert begins[:2] == ["from", "step"], worker.stderr.read()
+    assert int(begins[2]) == 3 * before  # a checkpoint an epoch, of three steps
     wait_for_the_moment(worker, folder, in_saving, dice)
     os.kill(worker.pid, signal.SIGKILL)
     worker.communicate()

@@ -12,8 +12,8 @@ from tests.lab.jupyterlab import ROOT, Lesson
 SCREENSHOTS = ROOT / "build" / "screenshots"
 # The names of cells.
 STOPPABLE, EXPLORER, MEASURING = "stoppable-run", "explorer", "widget"
-PROGRESS = "print((stoppable.stopped, len(stoppable.steps), stoppable.steps[-1].step, num_steps))"
-REMEMBER = "before = stoppable.steps[0]; print(before.step)"
+PROGRESS = "print((stoppable.stopped, len(stoppable.steps), stoppable.steps[-1]['step'], num_steps))"
+REMEMBER = "before = stoppable.steps[0]; print(before['step'])"
 WENT_ON = "print(stoppable.steps[0] is before)"
 
 

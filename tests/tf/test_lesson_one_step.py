@@ -15,7 +15,6 @@ from tests.tf import oracles
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
 
-OLD_NAMES = {"W1": "hidden_weight", "b1": "hidden_bias", "W2": "logits_weight", "b2": "logits_bias"}
 TRAINS = ("load", "layouts", "distribute", "values", "model", "train-step", "first-run", "batch")
 
 
@@ -25,23 +24,23 @@ def lesson():
     cells = {cell.cell_id: cell.source for cell in COURSE.lesson("one_step").cells}
     names = {"course_lib": course_lib}
     for cell_id in TRAINS:
-        source = cells[cell_id].replace("await live.watch(run, ", "dict(records=list(run), ")
+        source = cells[cell_id].replace("await live(run, ", "dict(records=list(run), ")
         linecache.cache[cell_id] = len(source), None, source.splitlines(keepends=True), cell_id
         exec(compile(source, cell_id, "exec"), names)
     return names
 
 
 def test_a_step_is_that_of_numpy_and_every_device_makes_it(lesson):
-    values = {OLD_NAMES[name]: value.astype(np.float64) for name, value in lesson["values"].items()}
+    values = {name: value.astype(np.float64) for name, value in lesson["values"].items()}
     rows, labels = lesson["train_x"][:64].astype(np.float64), lesson["train_y"][:64]
-    loss, gradients, _moments = oracles._numpy_gradients(values, rows, labels)
+    loss, gradients, _moments = oracles.numpy_gradients(values, rows, labels)
     model = lesson["MLP"](lesson["values"], lesson["LAYOUTS"])
     mean_loss, _accuracy = lesson["train_step"](model, *lesson["batch_at"](0), 1e-2)
     assert float(mean_loss) == pytest.approx(loss / 64, abs=1e-6)
-    for name, old_name in OLD_NAMES.items():
+    for name, gradient in gradients.items():
         after = [copy.numpy() for copy in dtensor.unpack(getattr(model, name).read_value())]
         assert np.ptp(after, axis=0).max() == 0
-        expected = lesson["values"][name] - 1e-2 * gradients[old_name]
+        expected = lesson["values"][name] - 1e-2 * gradient
         np.testing.assert_allclose(after[0], expected, atol=1e-5)
 
 

@@ -1,103 +1,86 @@
-"""Live training: what it shows, that it can be stopped, and that it never hides an error."""
+"""Live training: what it collects and shows, that it can be stopped, and that it never hides an error."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from course_lib import CourseError, live
 from course_lib.pictures.curves import Panels
-from course_lib.training.records import History
-from course_lib.watch import live
+from course_lib.watch import loop
 from course_lib.watch.curves import curves
-from tests.fake_run import FakeRun, epoch_record, history
 from tests.kernels import execute, notebook_of
+from tests.records import history, training
 
-FIRST = "import course_lib\ncourse_lib.setup()\n"
-FIRST += "from course_lib.watch import live\nfrom tests.fake_run import FakeRun"
-LAST = "print(len(history.steps), run.closed_after, history.stopped)"
+FIRST = "import course_lib\ncourse_lib.setup()\nsaved = []\n"
+FIRST += "from course_lib import live\nfrom tests.records import training"
+LAST = "print(len(history.steps), saved, history.stopped)"
+LONG = "history = await live(training(40_000, seconds=0.01, saved=saved), steps=40_000)"
 
 
-def test_outside_a_notebook_it_trains_and_prints_a_line_an_epoch(capsys):
-    run = FakeRun()
-    seen = asyncio.run(live.watch(run))
+def watch(records, *arguments, **options):
+    return asyncio.run(live(records, *arguments, **options))
+
+
+def test_it_returns_the_records_and_closes_what_trains():
+    saved = []
+    seen = watch(training(saved=saved), steps=120)
     assert seen == history(120)
-    assert run.closed_after == 120
-    printed = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in printed] == [
-        f"epoch {epoch}, at step {40 * epoch}" for epoch in (1, 2, 3)
-    ]
+    assert saved == [120]
 
 
-@pytest.mark.parametrize("start_step", [60, 0, 120])
-def test_a_resumed_run_continues_the_curves_and_repeats_no_step(start_step):
-    before = history(70 if start_step < 70 else 120)
-    seen = asyncio.run(live.watch(FakeRun(start_step=start_step), history=before))
+@pytest.mark.parametrize("begin_after", [60, 0, 120])
+def test_a_resumed_training_continues_the_curves_and_repeats_no_step(begin_after):
+    before = history(70 if begin_after < 70 else 120)
+    seen = watch(training(begin_after=begin_after), before, steps=120)
     assert seen == history(120)
-    assert not seen.stopped
-    assert before == history(len(before.steps))
+    assert before == history(before.last_step)
 
 
-class StopAt(FakeRun):
-    """Presses Stop while a step is under way."""
-
-    def __init__(self, step: int) -> None:
-        super().__init__()
-        self.stop, self.stop_step = threading.Event(), step
-
-    def __iter__(self):
-        for record in super().__iter__():
-            if self._step == self.stop_step:
-                self.stop.set()
-            yield record
+def test_a_record_may_hold_tensors_and_more_than_is_drawn():
+    seen = watch(
+        iter([{"step": 1, "epoch": 1, "loss": Number(2), "accuracy": Number(1), "rate": 0}]), steps=1
+    )
+    assert seen.steps == [{"step": 1, "epoch": 1, "loss": 2.0, "accuracy": 1.0}]
 
 
-@pytest.mark.parametrize(("step", "epochs"), [(1, 0), (39, 0), (40, 1), (41, 1), (119, 2)])
-def test_stop_ends_after_the_step_under_way_and_after_the_evaluation_that_belongs_to_it(step, epochs):
-    run, seen = StopAt(step), History()
-    live.collect(run, iter(run), seen, run.stop)
-    assert seen.steps == history(step).steps
-    assert seen.epochs == [epoch_record(epoch) for epoch in range(1, epochs + 1)]
-    assert run.closed_after == step
+class Number:
+    def __init__(self, value):
+        self.value = value
+
+    def __float__(self):
+        return float(self.value)
 
 
-def test_an_error_in_training_brings_the_records_so_far(language):
-    run = FakeRun(fail_at=50)
-    with pytest.raises(RuntimeError) as caught:
-        asyncio.run(live.watch(run))
-    assert caught.value.history.steps == history(49).steps
-    assert caught.value.history.epochs == history(49).epochs
-    (note,) = caught.value.__notes__
-    assert "49" in note
-    assert "import sys; history = sys.last_value.history" in note
-    assert ("are kept" in note) is (language == "en")
-    assert run.closed_after == 49
-    assert not caught.value.history.stopped  # the reader did not
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [(None, "does not train"), (iter([{"step": 1, "epoch": 1, "loss": 1.0}]), "lacks 'accuracy'")],
+)
+def test_what_cannot_be_watched_is_refused(records, words):
+    with pytest.raises(CourseError, match=words):
+        watch(records, steps=3)
 
 
-refreshes = st.lists(st.tuples(st.floats(0.001, 3), st.floats(0, 3)), min_size=1, max_size=20)
+def test_refreshing_uses_at_most_a_fortieth_of_the_time():
+    now, used = [0.0], 0.0
+    pace = loop.Pace(clock=lambda: now[0])
+    for drawing in (0.001, 3.0, 0.02, 0.3):
 
+        def refresh(drawing: float = drawing) -> None:
+            nonlocal used
+            used += drawing
+            now[0] += drawing
 
-@given(refreshes, st.floats(0.001, 0.5))
-def test_refreshing_uses_at_most_a_fortieth_of_the_time(durations, tick):
-    now, used = [0.0], [0.0]
-    pace = live.Pace(clock=lambda: now[0], processor=lambda: used[0])
-    for drawing, waiting in durations:
-        while not pace.is_due():
-            now[0] += tick
-
-        def refresh(drawing: float = drawing, waiting: float = waiting) -> None:
-            used[0] += drawing
-            now[0] += drawing + waiting
-
-        pace.time(refresh)
-    while not pace.is_due():
-        now[0] += tick
-    assert used[0] <= now[0] / 40
+        before = used
+        while used == before:
+            pace.show(refresh)
+            now[0] += 0.05
+    for _tick in range(240):
+        pace.show(lambda: None)
+        now[0] += 0.05
+    assert used <= now[0] / 40
 
 
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
@@ -105,12 +88,16 @@ WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 
 @pytest.fixture(scope="module")
 def executed():
-    cells = (FIRST, "run = FakeRun(seconds=0.005)\nhistory = await live.watch(run)", LAST)
-    return execute(notebook_of(*cells))
+    trains = "history = await live(training(seconds=0.005, saved=saved), steps=120)"
+    return execute(notebook_of(FIRST, trains, LAST))
 
 
 def outputs(notebook, cell=1):
     return notebook.cells[cell].outputs
+
+
+def states(notebook):
+    return [model.state for model in notebook.metadata.widgets[WIDGET_STATE].state.values()]
 
 
 def test_in_a_notebook_it_leaves_the_last_picture_its_words_and_a_note(executed):
@@ -121,7 +108,7 @@ def test_in_a_notebook_it_leaves_the_last_picture_its_words_and_a_note(executed)
     assert controls.data["text/plain"] in controls.data["text/html"]
     assert picture.data["text/plain"] == "Picture: loss and accuracy over the steps."
     assert picture.metadata["image/png"]["alt"].startswith("Curves of loss and accuracy, at step 120: train")
-    assert outputs(executed, 2)[0].text == "120 120 False\n"
+    assert outputs(executed, 2)[0].text == "120 [120] False\n"
 
 
 def test_the_picture_is_drawn_from_the_final_numbers(executed):
@@ -136,29 +123,26 @@ def test_the_widgets_say_that_it_is_over_and_hold_no_time(executed):
     states = {model.model_name: model.state for model in models}
     assert states["ButtonModel"].disabled
     assert states["IntProgressModel"].value == states["IntProgressModel"].max == 120
-    assert states["HTMLModel"].value == "step 120 / 120, epoch 3 / 3"
+    assert states["HTMLModel"].value == "step 120 of 120, epoch 3"
 
 
 @pytest.mark.parametrize("gesture", ["click Stop", "interrupt"])
 def test_the_reader_can_stop_a_cell_that_trains(gesture):
-    cells = (FIRST, "run = FakeRun(epochs=1000, seconds=0.01)\nhistory = await live.watch(run)", LAST)
-    notebook = execute(notebook_of(*cells), gesture=gesture)
+    notebook = execute(
+        notebook_of(FIRST, LONG, LAST, "import time; time.sleep(0.1); print('on')"), gesture=gesture
+    )
     steps, closed_after, stopped = outputs(notebook, 2)[0].text.split()
-    assert (steps, stopped) == (closed_after, "True")
+    assert (f"[{steps}]", stopped) == (closed_after, "True")
     assert int(steps) < 40_000
     assert f"at step {steps}: train" in outputs(notebook)[1].metadata["image/png"]["alt"]
-    states = notebook.metadata.widgets[WIDGET_STATE].state.values()
-    shown = [model.state.value for model in states if model.model_name == "HTMLModel"]
+    shown = [state.value for state in states(notebook) if state._model_name == "HTMLModel"]
     assert shown == [f"Stopped after step {steps} of 40000."]
+    assert outputs(notebook, 3)[0].text == "on\n"
 
 
-def test_in_a_notebook_an_error_in_training_ends_the_cell_and_the_next_gets_the_records_as_its_note_says():
-    failing = "run = FakeRun(fail_at=50)\nhistory = await live.watch(run)"
-    notebook = notebook_of(FIRST, failing, "import sys; history = sys.last_value.history", LAST)
+def test_in_a_notebook_an_error_in_training_ends_the_cell_below_its_last_picture():
+    notebook = notebook_of(FIRST, "history = await live(training(fail_at=50), steps=120)")
     notebook.cells[1].metadata.tags = ["raises-exception"]
-    executed = execute(notebook)
-    *shown, error = outputs(executed)
+    *shown, error = outputs(execute(notebook))
     assert (error.ename, error.evalue) == ("RuntimeError", "the disk is full")
-    assert "fake_run.py" in "".join(error.traceback)
     assert "at step 49: " in shown[1].metadata["image/png"]["alt"]
-    assert outputs(executed, 3)[0].text == "49 49 False\n"

@@ -3,13 +3,13 @@
 import pytest
 
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
-from course_lib.training.records import StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
 from tests.course import from_lesson
 from tests.explored import choose, nodes, press, text_of
 
 BATCH_SIZES, BatchSizeExplorer = from_lesson("a_run.explorer", "BATCH_SIZES", "BatchSizeExplorer")
+step_times, StepTimes = from_lesson("a_run", "step_times"), from_lesson("a_run.step_times", "StepTimes")
 
 
 def button(view):
@@ -29,20 +29,20 @@ def test_without_a_choice_or_a_function_it_says_what_is_missing(explorer):
     assert "Choose a batch size first." in text_of(explorer.view, " ")
     choose(explorer, "batch_size", 65)  # is not offered
     press(explorer)
-    assert (explorer.state, explorer.times) == ({"batch_size": None}, ())
+    assert (explorer.state, explorer.times) == ({"batch_size": None}, [])
 
 
 def test_each_press_measures_the_chosen_batch_size_and_keeps_the_newest(explorer):
     choose(explorer, "batch_size", 64)
     press(explorer)
-    assert explorer.times == (StepTimes(64, 0.001, 0.002),)
+    assert explorer.times == [StepTimes(64, 0.001, 0.002)]
     assert "64 reviews: eight devices 0.50 times as fast" in text_of(explorer.view, " ")
     assert "15.6 µs (1.0 ms a step)" in text_of(explorer.view, " ")
     choose(explorer, "batch_size", 8192)
     press(explorer)
     choose(explorer, "batch_size", 64)
     press(explorer)
-    assert explorer.times == (StepTimes(64, 0.001, 0.004), StepTimes(8192, 0.001, 0.003))
+    assert explorer.times == [StepTimes(64, 0.001, 0.004), StepTimes(8192, 0.001, 0.003)]
     assert "✓ 64 reviews: eight devices 0.25 times as fast" in text_of(explorer.view, " ")
 
 
@@ -79,6 +79,23 @@ def test_a_page_shows_what_was_recorded_up_to_the_chosen_batch_size_and_says_so(
 
 def page_view(explorer, batch_size):
     return explorer.page_tree({"batch_size": batch_size})
+
+
+def test_small_batches_take_several_steps_a_turn_and_each_waits_for_its_last():
+    taken, waited = [], []
+
+    class Loss:
+        def __float__(self):
+            waited.append(len(taken))
+            return 0.0
+
+    def step():
+        taken.append("step")
+        return Loss(), 0
+
+    times = step_times.measuring(lambda size: (step, step))(512)
+    assert (times.batch_size, len(taken), waited) == (512, 2 * 4 * 4, [*range(4, 33, 4)])
+    assert 0 < times.one_device_seconds < 0.1
 
 
 def test_the_longest_bar_has_the_full_width_and_the_others_their_share():

@@ -7,33 +7,28 @@ from course_lib import CourseError, MeshSpec
 from course_lib.measured.files import load
 from course_lib.measured.trainings import history
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
-from course_lib.specs.step_communication import step_collectives
+from tests.course import from_lesson
+
+step_exchanges = from_lesson("splitting_the_model.step_communication", "step_exchanges")
 
 SIZES = {"batch": 1_024, "features": 1_200, "hidden": 48, "classes": 2}
 MOST_HELD, MOST_SENT = 700_000, 300_000  # what the lesson asks for in the lab
 PLANS = {"data": data_parallel(8), "model": model_parallel(4, 2), "spatial": spatial_parallel()}
-# The batch, the weights, the biases and the moving moments.
-HELD = [
-    ("batch", "features"),
-    ("features", "hidden"),
-    ("hidden",),
-    ("hidden", "classes"),
-    ("classes",),
-    ("hidden",),
-    ("hidden",),
-]
+AXES = {"x": ("batch", "features"), "W1": ("features", "hidden"), "b1": ("hidden",)}
+AXES |= {"W2": ("hidden", "classes"), "b2": ("classes",)}
 
 
 def held(plan, batch_size=1_024):
     sizes = {**SIZES, "batch": batch_size}
     labels = plan.layout(("batch",)).of([batch_size]).bytes_per_device(8)
     return labels + sum(
-        plan.layout(axes).of([sizes[axis] for axis in axes]).bytes_per_device(4) for axes in HELD
+        plan.layout(axes).of([sizes[axis] for axis in axes]).bytes_per_device(4) for axes in AXES.values()
     )
 
 
 def sent(plan, batch_size=1_024):
-    return step_collectives(plan, {**SIZES, "batch": batch_size}).bytes_sent
+    exchanges = step_exchanges(plan, AXES, {**SIZES, "batch": batch_size})
+    return sum(each.collective.bytes_sent for each in exchanges)
 
 
 def every_plan():
@@ -41,8 +36,8 @@ def every_plan():
         for sizes in itertools.product(range(2, 9), repeat=count):
             if math.prod(sizes) <= 8:
                 mesh = MeshSpec(zip("xyz", sizes, strict=False))
-                for dims in itertools.product([None, *mesh.names], repeat=len(SIZES)):
-                    splits = zip(SIZES, dims, strict=True)
+                for dims in itertools.product([None, *mesh.names], repeat=3):  # the classes are whole
+                    splits = zip(SIZES, dims, strict=False)
                     yield Plan("any", mesh, {axis: dim for axis, dim in splits if dim})
 
 
@@ -59,9 +54,9 @@ def test_only_one_way_to_split_keeps_within_the_limits_of_the_lab():
     assert splits == [{"batch": 2, "features": 4}] * 2  # either dimension may stand first
     costs = {name: (held(plan), sent(plan)) for name, plan in PLANS.items()}
     assert costs == {
-        "data": (846_792, 407_596),
-        "model": (1_346_536, 176_168),
-        "spatial": (1_290_984, 111_536),
+        "data": (846_408, 405_580),
+        "model": (1_346_344, 175_880),
+        "spatial": (1_290_792, 111_536),
     }
 
 
@@ -80,7 +75,9 @@ def test_the_real_runs_from_equal_values_part_at_one_place_and_drift_apart():
     runs = load("splitting_the_model-schemes_imdb").equal
     one, *others = (history(run).steps for run in runs.values())
     for steps in others:
-        gaps = {ours.step: abs(ours.loss - theirs.loss) for ours, theirs in zip(steps, one, strict=True)}
+        gaps = {
+            ours["step"]: abs(ours["loss"] - theirs["loss"]) for ours, theirs in zip(steps, one, strict=True)
+        }
         # The record has four digits after the point, so that two of them may round apart.
         assert max(gap for step, gap in gaps.items() if step <= 240) <= 1.01e-4
         assert all(gaps[step] > 3.5e-4 for step in (244, 245))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from course_lib.explorers.measuring import MeasuringExplorer
 from course_lib.i18n import _, join_sentences, later
 from course_lib.measured.files import load
 from course_lib.measured.machine import sentences
 from course_lib.pictures.bars import Bar, Bars
-from course_lib.training.records import StepTimes
-from course_lib.widgets.controls import State
+from lessons.layouts.a_run.step_times import StepTimes
 
 BATCH_SIZES = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
-Measure = Callable[[int], StepTimes]
 
 
 class BatchSizeExplorer(MeasuringExplorer):
@@ -22,8 +20,8 @@ class BatchSizeExplorer(MeasuringExplorer):
     On a page without a kernel a choice shows what `make results` recorded, and says so.
 
     Args:
-        measure: returns the times of a step for a batch size, such as `step_times.measure`.
-            Without it the button is disabled.
+        measure: returns the times of a step for a batch size, such as what `step_times.measuring`
+            returns. Without it the button is disabled.
     """
 
     name = "batch_sizes"
@@ -34,13 +32,13 @@ class BatchSizeExplorer(MeasuringExplorer):
     example = "BatchSizeExplorer(measure)"
     batch_sizes = BATCH_SIZES
 
-    def recorded(self, state: State) -> tuple[Sequence[StepTimes], str]:
+    def recorded(self, largest: int) -> tuple[Sequence[StepTimes], str]:
         """Returns the recorded times up to the chosen batch size, and what to say of them."""
         measured = load("a_run-batch_sizes")
-        largest = state["batch_size"] or 0
         times = [StepTimes(**times) for times in measured.step_times if times.batch_size <= largest]
-        command = measured.how.command
-        source = _("Not measured on this page, but recorded earlier by {command}:", command=command)
+        source = _(
+            "Not measured on this page, but recorded earlier by {command}:", command=measured.how.command
+        )
         return times, join_sentences([source, sentences(measured.machine)])
 
     def bars(self, times: StepTimes) -> Bars:

@@ -146,13 +146,13 @@ from course_lib import live
 
 model, step = MLP(seed=0), tf.Variable(0, dtype=tf.int64)
 num_steps = 3 * (len(y) // 64)
-history = await live.watch(records(model, step, x, y, epochs=3), steps=num_steps, epochs=3)
-losses = [record.loss for record in history.steps]
+history = await live(records(model, step, x, y, epochs=3), steps=num_steps)
+losses = [record["loss"] for record in history.steps]
 at_the_end = float(np.mean(losses[-50:]))
 print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 
 # %% first-run-why [markdown]
-# `live.watch` asks the generator for records, after the first in a thread, and draws them.
+# `live` asks the generator for one record after the other, and draws them.
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
 #
 # Of the end the cell says only whether the last 50 losses average below 0.4:
@@ -163,7 +163,7 @@ print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 # `evaluate` gives the model the moving moments.
 # Then no review depends on those beside it, however eight devices share them.
 # 1,001 reviews become 1,008 rows, so each row gets a weight, 1 for a review and 0 for padding.
-# `live.watch` draws the fields `test_loss` and `test_accuracy`,
+# `live` draws the fields `test_loss` and `test_accuracy`,
 # whichever reviews they come from, and calls them *held out*.
 #
 # As a test, the cell joins four parts of them (`in_parts`): nothing should change,
@@ -283,7 +283,7 @@ folder, stoppable = tempfile.mkdtemp(), None
 
 # %% stoppable-run
 run = train(MLP(seed=0), x, y, validation, 3, folder)
-stoppable = await live.watch(run, stoppable, steps=num_steps, epochs=3)
+stoppable = await live(run, stoppable, steps=num_steps)
 
 # %% resumed-text [markdown]
 # Where the validation loss jumps, think of the moving moments first: `train` does not let them catch up.
@@ -482,8 +482,23 @@ print(f"{difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4=}")
 #
 # ## When are eight devices faster?
 #
-# What is timed is a step of the course's library, its batch on the devices already;
-# the one device works without DTensor.
+# The same `train_step` runs on one device without DTensor: on ordinary variables and tensors.
+# `steps_of` gives for a batch size two functions that do a step, on one device and on eight,
+# their batch on the devices already.
+
+
+# %% one-or-eight
+on_one, on_eight = MLP(seed=0), MLP(seed=0)
+for name in WEIGHTS + MOMENTS:
+    setattr(on_one, name, tf.Variable(getattr(on_one, name).numpy()))
+
+
+def steps_of(batch_size):
+    rows, rate = np.arange(batch_size) % len(y), 0.64 / batch_size
+    whole = tf.constant(x[rows]), tf.constant(y[rows])
+    parts = split_rows(x[rows]), split_rows(y[rows])
+    return lambda: train_step(on_one, *whole, rate), lambda: train_step(on_eight, *parts, rate)
+
 
 # %% predict-step [markdown]
 # A training step takes 64 reviews, on virtual CPUs that share the cores of one machine.
@@ -502,20 +517,20 @@ print(f"{difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4=}")
 # %% reveal-step
 from lessons.layouts.a_run import step_times
 
-times = step_times.measure(64)
+measure = step_times.measuring(steps_of)
+times = measure(64)
 ratio = times.eight_devices_seconds / times.one_device_seconds
 reveal("a_run-step", "equal" if 0.8 < ratio < 1.25 else "one" if ratio > 1 else "eight")
 
 # %% widget
 from course_lib import measured
-from lessons.layouts.a_run import step_times
 from lessons.layouts.a_run.explorer import BatchSizeExplorer
 
 for each in measured.load("a_run-batch_sizes").step_times:
     rows, one = each.batch_size, 1_000 * each.one_device_seconds
     eight = 1_000 * each.eight_devices_seconds
     print(f"{rows=:5} {one=:5.1f} {eight=:5.1f}")
-BatchSizeExplorer(step_times.measure)
+BatchSizeExplorer(measure)
 
 # %% break-even-text [markdown]
 # The lines above the widget are milliseconds a step, on one device and on eight,

@@ -1,28 +1,60 @@
-"""Times of training steps for a reader who watches: never measured beside a training that runs."""
+"""The time of a training step with one global batch, on one device and on eight, measured in turns."""
 
 from __future__ import annotations
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _
-from course_lib.training.records import StepTimes
-from course_lib.watch import trains_now
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from course_lib.explorers.measuring import median_seconds
+
+_ROWS_IN_A_TURN = 2048  # small batches take several steps a turn, so that the clock's own error is small
+_LEAST_STEPS_IN_A_TURN = 2
+
+Step = Callable[[], Sequence[Any]]
 
 
-def measure(batch_size: int) -> StepTimes:
-    """Returns how long a step of the sentiment model takes on one device and on eight. It takes seconds.
+@dataclass(frozen=True)
+class StepTimes:
+    """How long a training step takes with one global batch, on one device and on eight.
+
+    Attributes:
+        batch_size: the number of examples in the global batch.
+        one_device_seconds: the time of a step where one device computes all of them.
+        eight_devices_seconds: the time of a step where each of eight devices computes an eighth.
+    """
+
+    batch_size: int
+    one_device_seconds: float
+    eight_devices_seconds: float
+
+    @property
+    def speedup(self) -> float:
+        """The time on one device divided by the time on eight: above 1 where eight are faster."""
+        return self.one_device_seconds / self.eight_devices_seconds
+
+
+def measuring(steps_of: Callable[[int], tuple[Step, Step]]) -> Callable[[int], StepTimes]:
+    """Returns a function from a batch size to the times of a step of that size. It takes seconds.
 
     Args:
-        batch_size: the number of rows in the global batch, a multiple of 8.
-
-    Raises:
-        CourseError: a training is being watched, the batch cannot be split, or there are fewer devices.
+        steps_of: returns for a batch size two functions that do a training step, on one device and on eight;
+            a step returns its loss first.
     """
-    if trains_now.anything():
-        raise CourseError(
-            _("A training is running: it would share the cores with what is measured."),
-            allowed=_("measuring while no training runs"),
-            cure=_("Wait until it ends, or press its Stop button. Then measure again."),
-        )
-    from course_lib.training.step_times import step_times  # with TensorFlow
 
-    return step_times(batch_size)
+    def measure(batch_size: int) -> StepTimes:
+        count = max(_LEAST_STEPS_IN_A_TURN, _ROWS_IN_A_TURN // batch_size)
+        turns = [_turn(step, count) for step in steps_of(batch_size)]
+        return StepTimes(batch_size, *(seconds / count for seconds in median_seconds(turns)))
+
+    return measure
+
+
+def _turn(step: Step, count: int) -> Callable[[], float]:
+    """Returns a function that does some steps; each needs the weights of the one before."""
+
+    def take() -> float:
+        losses = [step()[0] for _step in range(count)]
+        return float(losses[-1])
+
+    return take

@@ -129,11 +129,11 @@ def train(model, epochs, batch_size=64):
 
 values = initial_values(seed=0)
 run = train(MLP(values, LAYOUTS), epochs=3)
-history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
+history = await live(run, steps=len(train_y) // 64 * 3)
 
 # %% [markdown]
 # `train` is a generator: it does a step and yields a dictionary;
-# `live.watch` takes these and draws the curves.
+# `live` takes these and draws the curves.
 # They show the mean loss and the accuracy of each batch just before its update, as means of 20 steps.
 # In three epochs the loss falls from about 1 to below 0.3.
 #

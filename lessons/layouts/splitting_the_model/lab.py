@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import tempfile
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
-
-from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
 from course_lib.explorers.experiment import why_not_on_a_page
 from course_lib.i18n import _, later
 from course_lib.pictures.shapes import Node, node
-from course_lib.turns import let_cells_take_turns, turns
-from course_lib.watch import trains_now
+from course_lib.specs.plan import Axes
 from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Group, State
 from course_lib.widgets.table import page_table
 from lessons.layouts.splitting_the_model import lab_setting, lab_view
-from lessons.layouts.splitting_the_model.lab_runs import LabRun, starts_of, train
+from lessons.layouts.splitting_the_model.lab_runs import LabRun, follow, starts_of
 from lessons.layouts.splitting_the_model.lab_setting import Setting, Subject
-from lessons.layouts.splitting_the_model.overlay import STYLES
 
 
 class TrainingLab(TreeWidget):
     """Lets the reader train a model under one plan after the other, and compare the runs.
 
-    A run trains in a thread, so that the kernel stays free; one at a time in the process. It leaves a
-    checkpoint after each epoch and when it is stopped, from which a run under any other plan can go on.
+    A run trains as a task of the kernel's own loop, one at a time: while a cell runs, it rests. Where it ends
+    or is stopped it leaves a checkpoint, from which a run under any other plan can go on.
 
     Args:
-        model: the class of the model, such as `models.MLP`.
-        values: the initial value of each variable, such as `models.initial_values()`.
-        train_set: what to train on.
-        test_set: what to evaluate on after each epoch.
+        train: the lesson's `train(layouts, folder, steps, batch_size, learning_rate)`, which yields a record
+            a step. It goes on from the checkpoint in the folder, if there is one, and leaves one there.
+            `layouts` has for each tensor its layout, or None on one device.
+        meshes, splits, axes, sizes, num_examples: what the plans are made of, as `lab_setting.Subject`.
     """
 
     kind, name = "explorer", "training_lab"
@@ -45,20 +41,21 @@ class TrainingLab(TreeWidget):
 
     def __init__(
         self,
-        model: Any,
-        values: Mapping[str, npt.ArrayLike],
-        train_set: Examples,
-        test_set: Examples | None = None,
+        train: Callable[..., Generator[Any]],
+        *,
+        meshes: Mapping[str, Sequence[tuple[str, int]]],
+        splits: Mapping[str, str],
+        axes: Mapping[str, Axes],
+        sizes: Mapping[str, int],
+        num_examples: int,
     ) -> None:
-        self._subject = Subject(model.spec, model.spec.sizes(values), len(train_set))
-        self._trained = {"model": model, "values": values, "train_set": train_set, "test_set": test_set}
+        self._train = train
+        self._subject = Subject(meshes, splits, axes, sizes, num_examples)
         self._folder = Path(tempfile.mkdtemp())  # each run gets a folder in it
         self._runs: list[LabRun] = []
         self._said = ""
-        self._thread: threading.Thread | None = None
-        self._painting = threading.RLock()  # two threads paint: the one that trains, and the kernel's
-        super().__init__(lab_setting.first_state("data", self._subject))
-        let_cells_take_turns()
+        self.task: asyncio.Task[None] | None = None
+        super().__init__(lab_setting.first_state(next(iter(meshes)), self._subject))
 
     @property
     def runs(self) -> tuple[LabRun, ...]:
@@ -74,19 +71,13 @@ class TrainingLab(TreeWidget):
         """
         return lab_setting.setting_of(self.state, self._subject, starts_of(self._runs))
 
-    def wait(self, seconds: float | None = None) -> None:
-        """Waits until no run of this lab trains, or for so many seconds."""
-        if self._thread is not None:
-            with turns.left():
-                self._thread.join(seconds)
-
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the plan, the numbers and the starts."""
-        return lab_setting.groups(state, starts_of(self._runs), page=False)
+        return lab_setting.groups(state, self._subject, starts_of(self._runs), page=False)
 
     def page_controls(self, state: State) -> Sequence[Group]:
         """Returns the schemes."""
-        return lab_setting.groups(state, starts_of(self._runs), page=True)
+        return lab_setting.groups(state, self._subject, starts_of(self._runs), page=True)
 
     def settled(self, state: State) -> State:
         """Returns the state made whole after a choice."""
@@ -110,7 +101,7 @@ class TrainingLab(TreeWidget):
             chosen = lab_setting.setting_of(state, self._subject, starts_of(self._runs))
         except CourseError as error:
             refused = [pieces.refusal(error)]
-        runs = () if page else self.runs[-len(STYLES) :]
+        runs = () if page else self.runs[-lab_view.MOST_RUNS :]
         return [
             *refused,
             *self._buttons(legal=not refused, page=page),
@@ -129,17 +120,16 @@ class TrainingLab(TreeWidget):
         return node("div", node("p", self.title), node("p", purpose))
 
     def show(self, *change: object) -> None:
-        """Brings what the notebook shows up to date; from any thread."""
-        with self._painting:
-            if change:  # what was said was about another choice
-                self._said = ""
-            self.state = self.settled(self.state)  # a run may have removed the chosen start
-            super().show()
+        """Brings what the notebook shows up to date."""
+        if change:  # what was said was about another choice
+            self._said = ""
+        super().show()
 
     def heard(self, name: str) -> None:
         """Begins the chosen training or ends the one that runs, and says why it cannot."""
         if name == "stop":
-            trains_now.stop_lab()
+            for run in self._runs:
+                run.stops = True
         if name == "run":
             try:
                 self._begin(self.setting)
@@ -148,22 +138,23 @@ class TrainingLab(TreeWidget):
         self.show()
 
     def _begin(self, setting: Setting) -> None:
-        """Begins a training in a thread, which fills its run."""
-        number = 1 + len(self._runs)
-        run = LabRun(number, setting, self._folder / f"run-{number:03d}")
-        trains_now.begin_lab(run.stop.set)
-        self._runs.append(run)
+        """Begins a training as a task of the loop, which fills its run."""
+        if any(run.trains for run in self._runs):
+            raise CourseError(
+                _("Another training runs in this lab."),
+                allowed=_("one training at a time"),
+                cure=_("Wait until it ends, or press Stop."),
+            )
+        number, layouts = 1 + len(self._runs), _layouts(setting, self._subject)
+        last_step = setting.epochs * (self._subject.num_examples // setting.batch_size)
+        run = LabRun(number, setting, self._folder / f"run-{number:03d}", last_step)
+        if setting.start is not None:  # what is in the folder is what a training goes on from
+            shutil.copytree(setting.start.folder, run.folder)
+        steps = last_step - run.step
+        records = self._train(layouts, str(run.folder), steps, setting.batch_size, setting.learning_rate)
         self._said = ""
-        self._thread = threading.Thread(target=self._train, args=(run,), daemon=True)
-        self._thread.start()
-
-    def _train(self, run: LabRun) -> None:
-        try:
-            train(run, self._trained, self.show)
-        finally:
-            trains_now.end_lab()
-            self._said = ""  # that a training runs
-            self.show()
+        self._runs.append(run)
+        self.task = asyncio.get_running_loop().create_task(follow(run, records, self.show))
 
     def _buttons(self, *, legal: bool, page: bool) -> list[Node]:
         if page:
@@ -171,6 +162,16 @@ class TrainingLab(TreeWidget):
         illegal = "" if legal else _("This choice cannot be trained.")
         return [
             *pieces.button(_("Run"), name="run", why_not=illegal),
-            *pieces.button(_("Stop"), name="stop", idle=not trains_now.a_lab()),
+            *pieces.button(_("Stop"), name="stop", idle=not any(run.trains for run in self._runs)),
             pieces.spoken("verdict", self._said or lab_view.announced(self._runs)),
         ]
+
+
+def _layouts(setting: Setting, subject: Subject) -> dict[str, Any]:
+    """Returns the layout of each tensor, on the first devices as many as the mesh has; None on one device."""
+    if setting.plan is None:
+        return dict.fromkeys(subject.axes)
+    from course_lib.devices.dtensor import create_mesh, to_layout  # with TensorFlow
+
+    mesh = create_mesh(setting.plan.mesh)
+    return {name: to_layout(setting.plan.layout(axes), mesh) for name, axes in subject.axes.items()}

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
 
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _, ngettext
-from course_lib.models.variables import ModelSpec
-from course_lib.runtime import device_kind, num_devices
-from course_lib.specs.collectives import require_right
+from course_lib.runtime import num_devices
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from course_lib.specs.plan import BATCH, Plan, data_parallel, model_parallel, spatial_parallel
-from course_lib.training.saved import Saved
-from course_lib.training.settings import Settings, require_learning_rate
+from course_lib.specs.plan import BATCH, Axes, Plan, require_batch_size
 from course_lib.widgets.controls import Choice, Group, Number, State
 
 ONE_DEVICE, OWN = "one device", "own"
-SCHEMES: Mapping[str, Callable[[int], Plan]] = {
-    "data": data_parallel,
-    "model": lambda devices: model_parallel(max(devices // 2, 1), 2),
-    "spatial": lambda devices: spatial_parallel(max(devices // 4, 1), 2, 2),
-}
 FRESH = ""  # the start from initial values
 _MOST_DIMS = 3
 _NEW_NAMES = ("batch", "model", "feature", "x")  # one more than dimensions, as some are taken
-_NUMBERS = {"batch_size": 64, "learning_rate": 1e-2, "epochs": 3}
+_NUMBERS = {"learning_rate": 1e-2, "epochs": 3}
 _KEPT = ("batch_size", "learning_rate")  # what a training that goes on does not change
 
 
@@ -34,38 +28,50 @@ class Subject:
     """What a lab trains, the same in all its runs.
 
     Attributes:
-        spec: the model's declaration.
-        sizes: the size of each axis of its variables.
+        meshes: for each scheme its mesh dimensions with their sizes, such as `[("batch", 8)]`.
+        splits: for each axis that may be split the mesh dimension that splits it, if the mesh has it.
+        axes: for each tensor the names of its axes; `x` and `y` are a batch, the others variables.
+        sizes: the size of each axis; that of the batch is chosen at first.
         num_examples: the number of training examples.
     """
 
-    spec: ModelSpec
+    meshes: Mapping[str, Sequence[tuple[str, int]]]
+    splits: Mapping[str, str]
+    axes: Mapping[str, Axes]
     sizes: Mapping[str, int]
     num_examples: int
 
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """The named axes that a plan may split, the batch first."""
-        return tuple(dict.fromkeys((BATCH, *self.spec.inputs, *self.spec.axes)))
+    def scheme(self, name: str) -> Plan | None:
+        """Returns the plan of a scheme; None if it is none of the schemes."""
+        if name not in self.meshes:
+            return None
+        mesh = MeshSpec(self.meshes[name])
+        return Plan(name, mesh, {axis: dim for axis, dim in self.splits.items() if dim in mesh.names})
+
+    def sizes_with(self, batch_size: int) -> dict[str, int]:
+        """Returns the size of each axis for a batch of another size."""
+        return {**self.sizes, BATCH: batch_size}
 
 
 @dataclass(frozen=True)
 class Start:
-    """A checkpoint from which a training can go on.
+    """The checkpoint of a run, from which another can go on.
 
     Attributes:
         number: of the run that left it.
-        saved: the checkpoint.
+        step: the training step that it holds the state after.
+        folder: where it is.
         setting: what the run was asked for.
     """
 
     number: int
-    saved: Saved
+    step: int
+    folder: Path
     setting: Setting
 
     def __str__(self) -> str:
         run = _("run {number}", number=self.number)
-        return _("{run}, step {step}", run=run, step=self.saved.step)
+        return _("{run}, step {step}", run=run, step=self.step)
 
 
 @dataclass(frozen=True)
@@ -89,13 +95,14 @@ class Setting:
 
 def first_state(scheme: str, subject: Subject) -> State:
     """Returns the state of a scheme, or of one device, before the reader has chosen."""
-    begin = {"scheme": "data", "laid_out": "", "num_dims": 1, "mesh": [], "splits": {}}
-    state = {**_laid_out(begin, subject), **_NUMBERS, "start": FRESH}
+    begin = {"scheme": next(iter(subject.meshes)), "laid_out": "", "num_dims": 1, "mesh": [], "splits": {}}
+    numbers = {"batch_size": subject.sizes[BATCH], **_NUMBERS}
+    state = {**_laid_out(begin, subject), **numbers, "start": FRESH}
     return _laid_out({**state, "scheme": scheme}, subject)
 
 
 def settled(state: State, subject: Subject, starts: Mapping[str, Start]) -> State:
-    """Returns the state made whole: a training that goes on keeps its settings, if its start is kept."""
+    """Returns the state made whole: a training that goes on keeps its settings."""
     state = _laid_out(state, subject)
     if state["start"] not in starts:
         return {**state, "start": FRESH}
@@ -106,8 +113,8 @@ def settled(state: State, subject: Subject, starts: Mapping[str, Start]) -> Stat
 def _laid_out(state: State, subject: Subject) -> State:
     """Returns a state whose mesh and splits are those of its scheme, or whose scheme is "own"."""
     scheme = state["scheme"]
-    plan = SCHEMES[scheme](num_devices()) if scheme in SCHEMES else None
-    splits = {axis: plan.splits.get(axis, UNSHARDED) for axis in subject.axes} if plan else {}
+    plan = subject.scheme(scheme)
+    splits = {axis: plan.splits.get(axis, UNSHARDED) for axis in subject.splits} if plan else {}
     if plan and scheme != state["laid_out"]:  # it was just chosen
         mesh = [list(dim) for dim in plan.mesh.dims]
         state = {**state, "num_dims": len(mesh), "mesh": mesh, "splits": splits}
@@ -121,12 +128,11 @@ def _laid_out(state: State, subject: Subject) -> State:
     return {**state, "mesh": mesh, "splits": own, "scheme": scheme, "laid_out": scheme}
 
 
-def groups(state: State, starts: Mapping[str, Start], *, page: bool) -> list[Group]:
+def groups(state: State, subject: Subject, starts: Mapping[str, Start], *, page: bool) -> list[Group]:
     """Returns the controls; on a page the schemes alone."""
-    schemes = [(ONE_DEVICE, _("one device")), *_scheme_names().items(), (OWN, _("your own"))]
-    scheme = Group(_("Scheme"), [Choice(("scheme",), schemes[:-1] if page else schemes)])
+    schemes = [(ONE_DEVICE, _("one device")), *((name, _told(name)) for name in subject.meshes)]
     if page:
-        return [scheme]
+        return [Group(_("Scheme"), [Choice(("scheme",), schemes)])]
     options = [(FRESH, _("initial values")), *((name, str(start)) for name, start in starts.items())]
     numbers = [Number(("epochs",), _("epochs in all"), least=1)]
     if state["start"] not in starts:
@@ -136,7 +142,7 @@ def groups(state: State, starts: Mapping[str, Start], *, page: bool) -> list[Gro
             *numbers,
         ]
     return [
-        scheme,
+        Group(_("Scheme"), [Choice(("scheme",), [*schemes, (OWN, _("your own"))])]),
         *([] if state["scheme"] == ONE_DEVICE else _mesh_groups(state)),
         Group(_("Start from"), [Choice(("start",), options)]),
         Group(_("Training"), numbers),
@@ -162,13 +168,14 @@ def described(plan: Plan | None) -> str:
     """Returns what a plan is called in legends: its scheme, or what it splits, and its mesh."""
     if plan is None:
         return _("one device")
-    known = {SCHEMES[scheme](8).name: name for scheme, name in _scheme_names().items()}
     splits = _(", ").join(f"{axis} → {name}" for axis, name in plan.splits.items())
-    return _("{plan} on {mesh}", plan=known.get(plan.name) or splits or _("all unsharded"), mesh=plan.mesh)
+    name = _told(plan.name) if plan.name != OWN else splits or _("all unsharded")
+    return _("{plan} on {mesh}", plan=name, mesh=plan.mesh)
 
 
-def _scheme_names() -> dict[str, str]:
-    return {"data": _("data parallel"), "model": _("model parallel"), "spatial": _("spatial parallel")}
+def _told(scheme: str) -> str:
+    names = {"data": _("data parallel"), "model": _("model parallel"), "spatial": _("spatial parallel")}
+    return names.get(scheme, scheme)
 
 
 def setting_of(state: State, subject: Subject, starts: Mapping[str, Start]) -> Setting:
@@ -177,25 +184,26 @@ def setting_of(state: State, subject: Subject, starts: Mapping[str, Start]) -> S
     Raises:
         CourseError: the plan, the batch, the learning rate, the number of epochs or the start is impossible.
     """
-    plan = _plan_of(state)
-    require_learning_rate(state["learning_rate"])
-    settings = Settings(state["epochs"], state["batch_size"])
-    settings.order(subject.num_examples)
+    plan, start = _plan_of(state), starts.get(state["start"])
+    batch_size = require_batch_size(state["batch_size"])
+    _require_a_batch(batch_size, subject.num_examples)
     if plan is not None:
-        plan.require_batch(settings.batch_size)
-        sizes = {**subject.sizes, BATCH: settings.batch_size}
-        plan.shardings(subject.spec.tensors, sizes)
-        require_right(subject.spec.step_collectives(plan, sizes).collectives, device_kind())
-    start = starts.get(state["start"])
+        plan.require_batch(batch_size)
+        plan.shardings(subject.axes, subject.sizes_with(batch_size))
+    epochs = whole_number(
+        state["epochs"],
+        _("{epochs!r} epochs cannot be trained.", epochs=state["epochs"]),
+        least=1,
+        cure=_("Give the number of epochs in all, for example epochs=3."),
+    )
     if start is not None:
-        _require_an_epoch_left(start, settings.epochs)
-    return Setting(plan, settings.batch_size, float(state["learning_rate"]), settings.epochs, start)
+        _require_an_epoch_left(start, start.step // (subject.num_examples // batch_size), epochs)
+    return Setting(plan, batch_size, _learning_rate(state["learning_rate"]), epochs, start)
 
 
 def _plan_of(state: State) -> Plan | None:
     """Returns the plan that was chosen; None for one device."""
-    scheme = state["scheme"]
-    if scheme == ONE_DEVICE:
+    if state["scheme"] == ONE_DEVICE:
         return None
     mesh = MeshSpec(tuple(dim) for dim in state["mesh"])
     if mesh.size > num_devices():
@@ -209,12 +217,34 @@ def _plan_of(state: State) -> Plan | None:
             allowed=_("up to {most} devices", most=num_devices()),
             cure=_("Make one of the sizes smaller."),
         )
-    name = SCHEMES[scheme](num_devices()).name if scheme in SCHEMES else OWN
-    return Plan(name, mesh, state["splits"])
+    return Plan(state["scheme"], mesh, state["splits"])
 
 
-def _require_an_epoch_left(start: Start, epochs: int) -> None:
-    done = start.saved.facts["progress"]["epoch"]
+def _require_a_batch(batch_size: int, num_examples: int) -> None:
+    if batch_size > num_examples:
+        raise CourseError(
+            ngettext(
+                "{count} training example does not fill one batch of {batch_size}.",
+                "{count} training examples do not fill one batch of {batch_size}.",
+                num_examples,
+                batch_size=batch_size,
+            ),
+            allowed=_("batches of at most {num_examples}", num_examples=num_examples),
+            cure=_("Use a smaller batch or more examples."),
+        )
+
+
+def _learning_rate(value: float) -> float:
+    if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
+        raise CourseError(
+            _("{learning_rate!r} cannot be a learning rate.", learning_rate=value),
+            allowed=_("finite numbers above 0"),
+            cure=_("A summed loss over 64 rows takes about 1e-2."),
+        )
+    return float(value)
+
+
+def _require_an_epoch_left(start: Start, done: int, epochs: int) -> None:
     if done >= epochs:
         raise CourseError(
             ngettext(

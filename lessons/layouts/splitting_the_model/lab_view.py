@@ -2,64 +2,60 @@
 
 from __future__ import annotations
 
+import base64
+import functools
 from collections.abc import Mapping, Sequence
 
 from course_lib.code.choices import FRAMEWORKS, sections_of
 from course_lib.i18n import _, ngettext
-from course_lib.models.variables import ELEMENT_BYTES
-from course_lib.pictures import arranging
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.communication_text import collective_lines
-from course_lib.pictures.curves import QUANTITIES
+from course_lib.pictures.curves import STYLES, Panels
 from course_lib.pictures.shapes import Node, node
-from course_lib.specs.plan import BATCH, Plan, replicated
-from course_lib.specs.step_communication import StepCommunication
+from course_lib.specs.plan import Plan, replicated
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
 from course_lib.widgets import pieces
 from course_lib.widgets.listings import listings
 from lessons.layouts.splitting_the_model.lab_runs import Difference, LabRun, largest_differences
 from lessons.layouts.splitting_the_model.lab_setting import Setting, Subject, described
-from lessons.layouts.splitting_the_model.overlay import STYLES, overlay_drawing, swatch
+from lessons.layouts.splitting_the_model.step_communication import Exchange, step_exchanges
 
-_LABEL_BYTES = 8  # int64
+MOST_RUNS = len(STYLES)
+_FLOAT32_BYTES, _INT64_BYTES = 4, 8
 
 
 def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
-    """Returns loss and accuracy of the runs over each other, and a line of the legend for each run."""
+    """Returns loss and accuracy of the runs over each other, and a line for each run."""
     if not runs:
         return []
-    told = _("; ").join(f"{run.number}: {summary(run.history)}" for run in runs)
-    overlaid = {_style(run): curves(run.history) for run in runs}
-    last = max(run.total_steps if run.trains else run.step for run in runs)
-    drawn = {quantity: overlay_drawing(overlaid, quantity, last) for quantity in QUANTITIES}
-    shown = [
-        pieces.panel(_("Loss per example"), pieces.image(drawn["loss"], told)),
-        pieces.panel(_("Accuracy"), pieces.image(drawn["accuracy"], told)),
-    ]
-    lines = ngettext(
-        "Lines: training, {count} step. Rings: held out.",
-        "Lines: training, mean of {count} steps. Rings: held out.",
-        SMOOTHING_STEPS,
-    )
+    last = max(run.last_step if run.trains else run.step for run in runs)
+    panels = _panels(tuple(_name(run) for run in runs), last)
+    panels.show([curves(run.history) for run in runs])
+    png = base64.b64encode(panels.png()).decode()
+    told = _("; ").join(f"{_name(run)}: {summary(run.history)}" for run in runs)
     return [
-        pieces.panels(shown),
-        node("p", lines, class_="why"),
-        node("ul", *(_legend(run) for run in runs), class_="runs"),
+        node("img", src=f"data:image/png;base64,{png}", alt=told, style="max-width: 100%"),
+        node("ul", *(_line(run) for run in runs), class_="runs"),
         *(node("p", _difference_told(each), class_="why") for each in largest_differences(runs)),
     ]
 
 
-def _style(run: LabRun) -> int:
-    return (run.number - 1) % len(STYLES)
+@functools.lru_cache(maxsize=1)
+def _panels(names: tuple[str, ...], last_step: int) -> Panels:
+    """Returns panels that are drawn again and again, since making them takes longer than drawing them."""
+    return Panels(names, last_step, SMOOTHING_STEPS, ("train",))
 
 
-def _legend(run: LabRun) -> Node:
-    words = [f"{run.number}", setting_told(run.setting), _status(run)]
+def _name(run: LabRun) -> str:
+    return _("run {number}", number=run.number)
+
+
+def _line(run: LabRun) -> Node:
+    words = [setting_told(run.setting), _status(run)]
     if (seconds := run.step_seconds) is not None:
         words.append(_("{milliseconds} ms a step", milliseconds=f"{1000 * seconds:.1f}"))
     errors = [node("div", run.error, class_="refusal", role="alert")] if run.error else []
-    line = arranging.part_of_a_page(swatch(_style(run)), aria_hidden="true")
-    return node("li", node("div", line, class_="flow"), node("span", " · ".join(words)), *errors)
+    return node("li", node("span", _name(run)), node("span", " · ".join(words)), *errors)
 
 
 def setting_told(setting: Setting) -> str:
@@ -78,14 +74,14 @@ def announced(runs: Sequence[LabRun]) -> str:
     if not runs:
         return ""
     newest = runs[-1]
-    if newest.trains and not newest.stop.is_set():
+    if newest.trains and not newest.stops:
         return _("Run {number} is training.", number=newest.number)
     return _("Run {number}: {status}", number=newest.number, status=_status(newest))
 
 
 def _status(run: LabRun) -> str:
-    values = {"step": run.step, "total_steps": run.total_steps}
-    if run.trains and run.stop.is_set():
+    values = {"step": run.step, "total_steps": run.last_step}
+    if run.trains and run.stops:
         return _("stopping")
     return {
         "preparing": _("preparing: the first steps are compiled"),
@@ -111,7 +107,7 @@ def _difference_told(difference: Difference) -> str:
 def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]) -> list[Node]:
     """Returns what a device holds, and sends in a step, under the present choice and in each run."""
     settings = {} if chosen is None else {_("this choice"): chosen}
-    settings |= {_("run {number}", number=run.number): run.setting for run in runs}
+    settings |= {_name(run): run.setting for run in runs}
     if not settings:
         return []
     sent = pieces.panel(_("Sent by each device in a step"), _sent(subject, settings))
@@ -122,25 +118,22 @@ def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]
     return [
         pieces.panels([held_bytes, sent]),
         node("p", predicted, class_="why"),
-        *([] if chosen is None else [_exchanges(subject, chosen)]),
+        *([] if chosen is None else [_exchange_list(subject, chosen)]),
     ]
 
 
-def held(subject: Subject, plan: Plan | None, batch_size: int) -> dict[str, int]:
-    """Returns the bytes that one device holds under a plan, by what they are; alone, if there is none."""
-    plan, spec, sizes = plan or replicated(1), subject.spec, {**subject.sizes, BATCH: batch_size}
-    variables = spec.bytes_on_a_device(sizes, plan)
-    batch = plan.shardings({"inputs": spec.inputs, "labels": spec.labels}, sizes)
-    return {
-        _("parameters"): sum(variables.values()),
-        _("gradients"): sum(variables[name] for name, each in spec.variables.items() if each.trainable),
-        _("batch"): batch["inputs"].bytes_per_device(ELEMENT_BYTES)
-        + batch["labels"].bytes_per_device(_LABEL_BYTES),
-    }
+def held(subject: Subject, setting: Setting) -> dict[str, int]:
+    """Returns the bytes that one device holds in a step, by what they are."""
+    plan = setting.plan or replicated(1)
+    shardings = plan.shardings(subject.axes, subject.sizes_with(setting.batch_size))
+    labels = shardings.pop("y").bytes_per_device(_INT64_BYTES)
+    rows = shardings.pop("x").bytes_per_device(_FLOAT32_BYTES)
+    variables = sum(each.bytes_per_device(_FLOAT32_BYTES) for each in shardings.values())
+    return {_("parameters"): variables, _("gradients"): variables, _("batch"): rows + labels}
 
 
 def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
-    costs = {label: held(subject, each.plan, each.batch_size) for label, each in settings.items()}
+    costs = {label: held(subject, each) for label, each in settings.items()}
     groups = [
         Bars(what, tuple(Bar(label, cost[what], _bytes(cost[what])) for label, cost in costs.items()))
         for what in next(iter(costs.values()))
@@ -148,24 +141,25 @@ def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
     return _picture(groups)
 
 
-def _step_communication(subject: Subject, setting: Setting) -> StepCommunication:
+def _exchanges(subject: Subject, setting: Setting) -> list[Exchange]:
     """Returns what the devices exchange in a training step: nothing where there is one."""
     if setting.plan is None:
-        return StepCommunication(())
-    return subject.spec.step_collectives(setting.plan, {**subject.sizes, BATCH: setting.batch_size})
+        return []
+    return step_exchanges(setting.plan, subject.axes, subject.sizes_with(setting.batch_size))
 
 
 def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
     bars = []
     for label, setting in settings.items():
-        step = _step_communication(subject, setting)
+        exchanges = _exchanges(subject, setting)
+        bytes_sent = float(sum(each.collective.bytes_sent for each in exchanges))
         figures = ngettext(
             "{bytes_sent} bytes in {count} collective",
             "{bytes_sent} bytes in {count} collectives",
-            len(step.collectives),
-            bytes_sent=f"{step.bytes_sent:,.0f}",
+            len(exchanges),
+            bytes_sent=f"{bytes_sent:,.0f}",
         )
-        bars.append(Bar(label, step.bytes_sent, figures))
+        bars.append(Bar(label, bytes_sent, figures))
     return _picture([Bars(_("all collectives"), tuple(bars))])
 
 
@@ -177,15 +171,15 @@ def _bytes(size: int) -> str:
     return ngettext("{size} byte", "{size} bytes", size, size=f"{size:,}")
 
 
-def _exchanges(subject: Subject, setting: Setting) -> Node:
-    """Returns the collectives of a step under the present choice, one a line, to unfold."""
+def _exchange_list(subject: Subject, setting: Setting) -> Node:
+    """Returns the collectives of a step under the present choice, one a line."""
     lines = [
         _(
             "{tensor}: {exchange}",
             tensor=each.tensor,
             exchange=_(", ").join(collective_lines(each.collective)),
         )
-        for each in _step_communication(subject, setting).exchanges
+        for each in _exchanges(subject, setting)
     ]
     items = [node("li", line) for line in lines or [_("no collectives")]]
     return pieces.panel(_("Collectives of a step under this choice"), node("ol", *items, class_="exchanges"))

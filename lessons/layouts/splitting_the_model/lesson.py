@@ -81,7 +81,7 @@ for scheme, dims in MESHES.items():
 # %% load
 import numpy as np
 
-from course_lib import collectives, data, live, models, outcome, shard
+from course_lib import collectives, data, live, outcome, shard
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor
@@ -415,21 +415,27 @@ check("splitting_the_model-product", multiply)
 # `train` is a generator of records, one a step.
 # If the folder has a checkpoint, it restores the newest, under whatever layouts that was written,
 # and checks that every variable was in it.
-# It saves only when it is read to its end.
+# It saves after its last step, or after the step at which it is closed.
 
 
 # %% train
-def train(scheme, folder, steps):
-    layouts, step = LAYOUTS[scheme], tf.Variable(0, dtype=tf.int64)
+def train(layouts, folder, steps, batch_size=64, learning_rate=1e-2):
+    step = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=MLP(values, layouts), step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
     if manager.latest_checkpoint:
         checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
-    for _ in range(steps):
-        rows = np.arange(64) + int(step) % (len(train_y) // 64) * 64
-        x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
-        loss, accuracy = train_step(checkpoint.model, x, y, 1e-2)
-        yield {"step": int(step.assign_add(1)), "loss": float(loss), "accuracy": float(accuracy)}
+    steps_per_epoch = len(train_y) // batch_size
+    try:
+        for _ in range(steps):
+            epoch, at = divmod(int(step), steps_per_epoch)
+            rows = slice(at * batch_size, (at + 1) * batch_size)
+            x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
+            loss, accuracy = train_step(checkpoint.model, x, y, learning_rate)
+            counted = {"step": int(step.assign_add(1)), "epoch": epoch + 1}
+            yield {**counted, "loss": float(loss), "accuracy": float(accuracy)}
+    except GeneratorExit:  # closed at a yield, where step and model agree
+        pass
     manager.save()
 
 
@@ -444,29 +450,28 @@ folder, per_epoch = tempfile.mkdtemp(), len(train_y) // 64
 
 
 def through_all(folder):
-    for epoch, scheme in enumerate(MESHES, start=1):
-        for record in train(scheme, folder, per_epoch):
-            yield {**record, "epoch": epoch}
+    for scheme in MESHES:
+        yield from train(LAYOUTS[scheme], folder, per_epoch)
 
 
-history = await live.watch(through_all(folder), steps=3 * per_epoch, epochs=3)
+history = await live(through_all(folder), steps=3 * per_epoch)
 
 # %% same-text [markdown]
 # A mean of 20 steps shows no jump there.
 # But does each scheme compute what one device computes?
 # Five data-parallel steps are saved; from that checkpoint each scheme, and one device without DTensor,
 # takes the next five.
-# Each is asked for six, and stopped by `islice` before it can save.
+# Each gets the folder as a copy, in which it saves.
 
 # %% same
-from itertools import islice
+import shutil
 
 early = tempfile.mkdtemp()
-list(train("data", early, 5))
+list(train(LAYOUTS["data"], early, 5))
 losses = {}
-for scheme in LAYOUTS:
-    records = islice(train(scheme, early, 6), 5)
-    losses[scheme] = [record["loss"] for record in records]
+for scheme, scheme_layouts in LAYOUTS.items():
+    copy = shutil.copytree(early, tempfile.mkdtemp(), dirs_exist_ok=True)
+    losses[scheme] = [record["loss"] for record in train(scheme_layouts, copy, 5)]
     print(f"{scheme:8}", *(f"{loss:.2f}" for loss in losses[scheme]))
 largest_difference = np.ptp(list(losses.values()), axis=0).max()
 print(f"{largest_difference=:.3f}")
@@ -577,13 +582,11 @@ for rows in (64, 1024):
 #
 # ## The training lab
 #
-# The widget trains this model, with moving moments, under the schemes above or a `Plan` of your own.
-# It gathers mean and variance in one collective, and joins their gradients: two collectives fewer.
-# In its list `n` is the normalised layer.
+# The widget trains with `train`, under the schemes above or a mesh and splits of your own.
 #
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
 # The curves nearly coincide; the lab gives the largest differences of loss and accuracy.
-# Then ask for an epoch more, choose a checkpoint under *Start from*, and another scheme.
+# Then ask for an epoch more, choose a run under *Start from*, and another scheme.
 #
 # With a batch size of 1,024, find a mesh and splits
 # under which variables, rows and labels take less than 700,000 bytes on a device,
@@ -595,7 +598,7 @@ for rows in (64, 1024):
 # %% lab
 from lessons.layouts.splitting_the_model.lab import TrainingLab
 
-TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.test)
+TrainingLab(train, meshes=MESHES, splits=SPLITS, axes=AXES, sizes=SIZES, num_examples=len(train_y))
 
 # %% takeaways [markdown]
 # ## The plain program

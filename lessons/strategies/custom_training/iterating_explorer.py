@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from course_lib.explorers.measuring import MeasuringExplorer
+from course_lib.explorers.measuring import MeasuringExplorer, median_seconds
 from course_lib.i18n import _, later
 from course_lib.pictures.bars import Bar, Bars
-
-_REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -72,16 +68,7 @@ def measuring(
     """
 
     def measure(batch_size: int) -> IterationTimes:
-        ways = list(ways_of(batch_size))
-        turns = [[_seconds(way) for way in ways] for _turn in range(1 + _REPEATS)][1:]  # the first compiles
-        return IterationTimes(
-            batch_size, *(statistics.median(each) / steps for each in zip(*turns, strict=True))
-        )
+        seconds = median_seconds(list(ways_of(batch_size)))
+        return IterationTimes(batch_size, *(each / steps for each in seconds))
 
     return measure
-
-
-def _seconds(way: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    way()
-    return time.perf_counter() - start

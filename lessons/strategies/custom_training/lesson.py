@@ -145,8 +145,8 @@ four = mirrored(4)
 dataset = batches(four, (images, labels), 256)  # 10 of them
 folder = tempfile.mkdtemp()
 run = train(four, *build(four), own_mean, dataset, 10, 2, folder)
-history = await live.watch(run, steps=20, epochs=2)
-first_loss = history.steps[0].loss
+history = await live(run, steps=20)
+first_loss = history.steps[0]["loss"]
 print(f"{first_loss=:.1f}")
 
 # %% shares-text [markdown]
@@ -477,12 +477,12 @@ for name, inner in {"own_mean": own_mean, "replica_step": right_step}.items():
 # %% saved-run
 folder = tempfile.mkdtemp()
 run = train(four, *build(four), right_step, dataset, 10, 2, folder)
-saved = await live.watch(run, steps=20, epochs=2)
+saved = await live(run, steps=20)
 
 # %% resumed-run
 model, adam = build(four)
 run = train(four, model, adam, right_step, dataset, 10, 4, folder)
-saved = await live.watch(run, saved, steps=40, epochs=4)
+saved = await live(run, saved, steps=40)
 
 # %% predicted
 tests = garments.test
