@@ -14,7 +14,7 @@ import pytest
 
 from course_lib.measured.files import load
 from course_lib.measured.files import names as measured
-from course_lib.measured.titles import title
+from course_lib.measured.tables import title
 from tests import pseudo_language
 from tests.book.built_site import served
 from tests.course import COURSE
