@@ -2,56 +2,49 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-from statistics import median
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.plain_loop import definitions
+from benchmarks.programs import program
 from course_lib import syllabus
+from course_lib.explorers.measuring import median_seconds
 from course_lib.specs.plan import BATCH
 
 NETWORK = syllabus.module("how_long.measured_steps").NETWORK
 PLANS = syllabus.module("how_long.measured_steps").PLANS
 
-PROGRAM = Path(__file__).parents[1] / "notebooks/plain/transformer_block.py"
 BATCH_SIZES = (24, 96)
-TURNS, STEPS = 5, 4  # of each case, whose medians are written
+TURNS, STEPS = 5, 4  # of each case
 
 
 def measure() -> list[dict[str, Any]]:
-    """Returns the seconds of a step on each mesh with each batch size, each case in turn."""
-    cases = [(name, size, _training(name, size)) for name in PLANS for size in BATCH_SIZES]
-    seconds: dict[tuple[str, int], list[float]] = {}
-    for _turn in range(TURNS):
-        for name, size, step in cases:
-            start = time.perf_counter()
-            for _step in range(STEPS):
-                step()
-            seconds.setdefault((name, size), []).append((time.perf_counter() - start) / STEPS)
-    medians = {case: median(times) for case, times in seconds.items()}
-    return [{"mesh": name, "batch_size": size, "seconds": each} for (name, size), each in medians.items()]
+    """Returns the median seconds of a step on each mesh with each batch size; the cases take turns."""
+    cases = [(name, size) for name in PLANS for size in BATCH_SIZES]
+    medians = median_seconds([_steps(name, size) for name, size in cases], TURNS)
+    return [
+        {"mesh": name, "batch_size": size, "seconds": seconds / STEPS}
+        for (name, size), seconds in zip(cases, medians, strict=True)
+    ]
 
 
-def _training(name: str, batch_size: int) -> Any:
-    """Returns a function that takes a step and waits for its loss; it has taken two."""
-    program, (spec, splits) = definitions(PROGRAM), PLANS[name]
+def _steps(name: str, batch_size: int) -> Callable[[], object]:
+    """Returns a function that takes steps, each of which waits for its loss."""
+    block_program, (spec, splits) = program("transformer_block"), PLANS[name]
     sizes = {**NETWORK.sizes, BATCH: batch_size}
-    program |= {"SIZES": sizes, "VARIABLES": NETWORK.variables, "SPLITS": splits}
-    devices = [f"CPU:{at}" for at in range(spec.size)]
-    mesh = program["dtensor"].create_mesh(list(spec.dims), devices=devices)
+    block_program.SIZES, block_program.VARIABLES, block_program.SPLITS = sizes, NETWORK.variables, splits
+    dtensor = block_program.dtensor
+    mesh = dtensor.create_mesh(list(spec.dims), devices=[f"CPU:{at}" for at in range(spec.size)])
     draw = np.random.default_rng(0)
     shapes = {each: [sizes[axis] for axis in axes] for each, axes in NETWORK.variables.items()}
     values = {each: draw.normal(0, 0.02, shape).astype("float32") for each, shape in shapes.items()}
-    block = program["Block"](values, mesh)
+    block = block_program.Block(values, mesh)
     tokens = draw.integers(0, sizes["vocabulary"], (batch_size, sizes["sequence"])).astype("int32")
-    examples = [program["place"](tokens, (BATCH, "sequence"), mesh) for _each in range(2)]
+    examples = [block_program.place(tokens, (BATCH, "sequence"), mesh) for _each in range(2)]
 
-    def step() -> None:
-        program["dtensor"].unpack(program["train_step"](block, *examples, 1e-3))[0].numpy()
+    def steps() -> None:
+        for _step in range(STEPS):
+            dtensor.unpack(block_program.train_step(block, *examples, 1e-3))[0].numpy()
 
-    for _warming in range(2):
-        step()
-    return step
+    return steps

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from course_lib import setup
+from benchmarks.programs import program
+from benchmarks.records import SEEDS, circumstances, run_of, seeds_told
+from course_lib.data.images import ImageSet
+from course_lib.data.mnist import load_mnist
+from course_lib.runtime import start_tensorflow
 
-setup(devices=8)
+tf = start_tensorflow()
 
-from benchmarks import plain_loop  # noqa: E402
-from benchmarks.histories import run_of  # noqa: E402
-from course_lib.data.images import ImageSet  # noqa: E402
-from course_lib.measured.files import Record  # noqa: E402
-from course_lib.training.records import EpochRecord, History, StepRecord  # noqa: E402
-
-PROGRAM = plain_loop.PROGRAM.with_name("from_scratch.py")
-BATCH_SIZE, LAYERS = 128, (784, 700, 500, 10)
-SETTINGS = {
+BATCH_SIZE, EPOCHS, LAYERS = 128, 3, (784, 700, 500, 10)
+DETAILS = {
     "plan": "data_parallel(8)",
     "model": "-".join(map(str, LAYERS)),
     "batch_size": str(BATCH_SIZE),
@@ -29,33 +26,34 @@ SETTINGS = {
 }
 
 
-def seeded_run(images: ImageSet, epochs: int, seeds: Sequence[int]) -> Record:
-    """Returns what each of the seeds gives; an epoch leaves the images out that do not fill a batch."""
-    return run_of([History.of(_records(images, epochs, seed)) for seed in seeds])
+def measure(source: str, num_train: int, num_test: int) -> dict[str, Any]:
+    """Returns what each seed gives with so many digits; those that do not fill a batch are left out."""
+    images = load_mnist(source, num_train=num_train, num_test=num_test)
+    how = circumstances("mnist 3.0.1", source, images, **DETAILS, seeds=seeds_told())
+    return {"how": how, "runs": {"adam": run_of([[*_records(images, seed)] for seed in SEEDS], BATCH_SIZE)}}
 
 
-def _records(images: ImageSet, epochs: int, seed: int) -> Iterator[StepRecord | EpochRecord]:
-    program = plain_loop.definitions(PROGRAM)
-    tf, variable = program["tf"], program["dtensor"].DVariable
-    model = program["MLP"]([program["on_mesh"]([value] * 8) for value in _xavier(seed)], variable)
-    adam = program["Adam"](model.weights, variable)
-    evaluate = tf.function(program["results_and_gradients"])
+def _records(images: ImageSet, seed: int) -> Iterator[dict[str, Any]]:
+    from_scratch = program("from_scratch")
+    on_mesh, variable = from_scratch.on_mesh, from_scratch.dtensor.DVariable
+    model = from_scratch.MLP([on_mesh([value] * 8) for value in _xavier(seed)], variable)
+    adam = from_scratch.Adam(model.weights, variable)
+    evaluate = tf.function(from_scratch.results_and_gradients)
 
     def split(rows: Any, of: Any) -> list[Any]:
-        arrays = of.features[rows], of.labels[rows]
-        return [program["on_mesh"](np.split(array, 8), "batch") for array in arrays]
+        return [on_mesh(np.split(array[rows], 8), "batch") for array in (of.features, of.labels)]
 
     per_epoch = len(images.train) // BATCH_SIZE
-    for epoch in range(1, epochs + 1):
-        order, found = np.random.default_rng([seed, epoch]).permutation(len(images.train)), []
+    for epoch in range(1, EPOCHS + 1):
+        order = np.random.default_rng([seed, epoch]).permutation(len(images.train))
         for at in range(per_epoch):
-            rows = order[BATCH_SIZE * at : BATCH_SIZE * (at + 1)]
-            loss, accuracy = map(float, program["train_step"](model, adam, *split(rows, images.train))[:2])
-            found.append((loss, accuracy))
-            yield StepRecord(per_epoch * (epoch - 1) + at + 1, epoch, loss, accuracy, BATCH_SIZE, 0.0)
-        loss, accuracy = np.mean(found, axis=0).tolist()
-        of_test, right = map(float, evaluate(model, *split(slice(None), images.test))[:2])
-        yield EpochRecord(epoch, per_epoch * epoch, loss, accuracy, of_test, right, None)
+            batch = split(order[BATCH_SIZE * at : BATCH_SIZE * (at + 1)], images.train)
+            loss, accuracy = map(float, from_scratch.train_step(model, adam, *batch)[:2])
+            step = per_epoch * (epoch - 1) + at + 1
+            record = {"step": step, "epoch": epoch, "loss": loss, "accuracy": accuracy}
+            yield record
+        loss, accuracy = map(float, evaluate(model, *split(slice(None), images.test))[:2])
+        yield {**record, "test_loss": loss, "test_accuracy": accuracy}
 
 
 def _xavier(seed: int) -> list[Any]:

@@ -1,101 +1,113 @@
-"""One device and the three schemes on one set of reviews: from equal initial values, and from a checkpoint.
+"""What the plain program `splitting_the_model` defines, trained in each scheme and held against one device.
 
-Each run has the same batches in the same order, and is compared with the run on one device step by step.
+All get the same batches in the same order, from equal initial values or from one checkpoint.
 """
 
 from __future__ import annotations
 
-import itertools
 import shutil
-import tempfile
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from course_lib import setup
+from benchmarks import reviews as training
+from benchmarks.programs import program
+from benchmarks.records import Records, circumstances, run_of, steps_of
+from course_lib.data.imdb import VectorizedReviews, load_imdb, tf_idf
+from course_lib.measured.files import Record
+from course_lib.runtime import start_tensorflow
 
-setup(devices=8)
-
-from benchmarks.histories import run_of  # noqa: E402
-from course_lib.data.imdb import VectorizedReviews  # noqa: E402
-from course_lib.measured.files import Record  # noqa: E402
-from course_lib.models.sentiment import MLP, initial_values  # noqa: E402
-from course_lib.models.variables import Values  # noqa: E402
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel  # noqa: E402
-from course_lib.training.records import History  # noqa: E402
-from course_lib.training.run import train  # noqa: E402
+tf = start_tensorflow()
 
 ONE_DEVICE = "one"  # the run that the others are compared with
-PLANS: dict[str, Plan | None] = {
-    ONE_DEVICE: None,
-    "data": data_parallel(),
-    "model": model_parallel(),
-    "spatial": spatial_parallel(),
-}
-EPOCHS, CONTINUED_EPOCHS = 3, 2  # in all
-FIRST_STEPS = 20
+EPOCHS, FIRST_STEPS = 3, 20
 
-Took = tuple[History, Values]  # the records of a run, and the model's values at its end
-Run = Callable[[Plan | None, int | None], Took]  # at most so many records; all if None
+Weights = dict[str, Any]
+Taken = tuple[Records, Weights]  # the records of a run, and the weights at its end
 
 
-def from_equal_values(reviews: VectorizedReviews, epochs: int = EPOCHS) -> dict[str, Record]:
-    """Returns what equal initial values give on one device and in each scheme."""
-    return _compared(lambda plan, most: _taken(plan, reviews, epochs, most))
-
-
-def from_a_checkpoint(reviews: VectorizedReviews, epochs: int = CONTINUED_EPOCHS) -> dict[str, Record]:
-    """Returns what a checkpoint of one data-parallel epoch gives, continued on one device and in each scheme.
-
-    Raises:
-        RuntimeError: a scheme restored other weights than were saved.
-    """
-    with tempfile.TemporaryDirectory() as kept:
-        _history, saved = _taken(PLANS["data"], reviews, 1, None, Path(kept))
-
-        def run(plan: Plan | None, most: int | None) -> Took:
-            with tempfile.TemporaryDirectory() as folder:
-                shutil.copytree(kept, folder, dirs_exist_ok=True)
-                return _taken(plan, reviews, epochs, most, Path(folder))
-
-        for scheme, plan in PLANS.items():
-            _history, restored = run(plan, 0)
-            if any(restored[name].tobytes() != value.tobytes() for name, value in saved.items()):
-                raise RuntimeError(f"{scheme}: the restored weights are not those of the checkpoint.")
-        return _compared(run)
-
-
-def _taken(
-    plan: Plan | None,
-    reviews: VectorizedReviews,
-    epochs: int,
-    most: int | None,
-    folder: Path | None = None,
-) -> Took:
-    model = MLP(initial_values(), plan)
-    history = History()
-    with train(model, reviews.train, reviews.test, epochs=epochs, checkpoints=folder) as run:
-        for record in itertools.islice(run, most):
-            history.add(record)
-    return history, model.values()
-
-
-def _compared(run: Run) -> dict[str, Record]:
-    first = {scheme: run(plan, FIRST_STEPS) for scheme, plan in PLANS.items()}
-    whole = {scheme: run(plan, None) for scheme, plan in PLANS.items()}
-    runs = {scheme: run_of([history]) for scheme, (history, _values) in whole.items()}
-    for scheme in runs.keys() - {ONE_DEVICE}:
-        runs[scheme] |= {"first": _difference(first, scheme), "whole": _difference(whole, scheme)}
-    return runs
-
-
-def _difference(runs: Mapping[str, Took], scheme: str) -> Record:
-    (history, values), (reference, of_reference) = runs[scheme], runs[ONE_DEVICE]
-    pairs = list(zip(history.steps, reference.steps, strict=True))
-    largest = {
-        "loss": max(abs(ours.loss - theirs.loss) for ours, theirs in pairs),
-        "accuracy": max(abs(ours.accuracy - theirs.accuracy) for ours, theirs in pairs),
-        "weights": max(float(np.abs(values[name] - of_reference[name]).max()) for name in values),
+def measure(source: str) -> dict[str, Any]:
+    """Returns what came of training on one device and in each scheme, in both ways."""
+    texts = load_imdb(source)
+    schemes = Schemes(tf_idf(texts))
+    return {
+        "how": circumstances(training.NAME, source, texts, **training.DETAILS),
+        "equal": schemes.from_equal_values(),
+        "continued": schemes.from_a_checkpoint(),
     }
-    return Record({name: float(f"{value:.3g}") for name, value in largest.items()})
+
+
+class Schemes:
+    """The program, on reviews to learn from and to measure on."""
+
+    def __init__(self, reviews: VectorizedReviews) -> None:
+        self._reviews, self._program = reviews, program("splitting_the_model")
+        self._program.train_x, self._program.train_y = reviews.train.features, reviews.train.labels
+        self._per_epoch = len(reviews.train) // training.BATCH_SIZE
+
+    def from_equal_values(self, epochs: int = EPOCHS) -> dict[str, Record]:
+        """Returns what equal initial values give on one device and in each scheme."""
+        with TemporaryDirectory() as nothing:
+            return self._compared(nothing, epochs)
+
+    def from_a_checkpoint(self) -> dict[str, Record]:
+        """Returns what another epoch gives on one device and in each scheme after a data-parallel one."""
+        with TemporaryDirectory() as kept:
+            list(self._epoch("data", kept))
+            return self._compared(kept, epochs=1)
+
+    def _compared(self, start: str, epochs: int) -> dict[str, Record]:
+        one, *others = (self._taken(scheme, start, epochs) for scheme in (ONE_DEVICE, *self._program.MESHES))
+        runs = {ONE_DEVICE: run_of([one[0]], training.BATCH_SIZE)}
+        for scheme, taken in zip(self._program.MESHES, others, strict=True):
+            runs[scheme] = run_of([taken[0]], training.BATCH_SIZE)
+            runs[scheme] |= _differences(taken, one)
+        return runs
+
+    def _taken(self, scheme: str, start: str, epochs: int) -> Taken:
+        """Returns what so many epochs give, from the checkpoint in `start` if there is one."""
+        with TemporaryDirectory() as folder:
+            shutil.copytree(start, folder, dirs_exist_ok=True)
+            records = [record for _epoch in range(epochs) for record in self._epoch(scheme, folder)]
+            return records, self._weights(folder)
+
+    def _epoch(self, scheme: str, folder: str) -> Iterator[dict[str, Any]]:
+        """Yields the program's records, and one of what its checkpoint gives on the test reviews."""
+        for record in self._program.train(self._program.LAYOUTS[scheme], folder, self._per_epoch):
+            yield record
+        yield {**record, **self._tested(self._weights(folder))}
+
+    def _weights(self, folder: str) -> Weights:
+        model = self._program.MLP(self._program.values, self._program.LAYOUTS[ONE_DEVICE])
+        tf.train.Checkpoint(model=model).restore(tf.train.latest_checkpoint(folder)).expect_partial()
+        return {name: getattr(model, name).numpy() for name in self._program.values}
+
+    def _tested(self, weights: Weights) -> dict[str, float]:
+        """Returns loss and accuracy on the test reviews, with the moments of all training reviews."""
+        of_train, of_test = (
+            np.maximum(examples.features @ weights["W1"] + weights["b1"], 0)
+            for examples in (self._reviews.train, self._reviews.test)
+        )
+        normal = (of_test - of_train.mean(axis=0)) / np.sqrt(of_train.var(axis=0) + 1e-5)
+        logits, labels = normal @ weights["W2"] + weights["b2"], self._reviews.test.labels
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        hits = logits.argmax(axis=1) == labels
+        return {"test_loss": float(tf.reduce_mean(losses)), "test_accuracy": float(hits.mean())}
+
+
+def _differences(taken: Taken, of_one_device: Taken) -> Record:
+    """Returns the largest differences from one device, with three digits: in the first steps, and in all."""
+    (records, weights), (reference, of_reference) = taken, of_one_device
+    pairs = list(zip(steps_of(records), steps_of(reference), strict=True))
+    first, whole = (
+        {name: max(abs(ours[name] - theirs[name]) for ours, theirs in part) for name in ("loss", "accuracy")}
+        for part in (pairs[:FIRST_STEPS], pairs)
+    )
+    whole["weights"] = max(float(np.abs(weights[name] - of_reference[name]).max()) for name in weights)
+    return Record(first=_rounded(first), whole=_rounded(whole))
+
+
+def _rounded(values: Mapping[str, float]) -> Record:
+    return Record({name: float(f"{value:.3g}") for name, value in values.items()})

@@ -5,8 +5,8 @@ from course_lib.lazy import face
 __getattr__, __dir__ = face(
     __name__,
     {
-        **dict.fromkeys(("load", "names"), "files"),
+        "load": "files",
         "table": "tables",
-        **dict.fromkeys(("accuracies", "exports", "picture", "restored", "spread"), "trainings"),
+        "picture": "trainings",
     },
 )

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from course_lib.i18n import _, num_columns, padded
 from course_lib.measured.files import Record
-from course_lib.measured.titles import title
 
 _INNER_WORD = re.compile(r"(?<=[a-z])(?=[A-Z][a-z]{3})")
 
@@ -73,6 +72,45 @@ def cell_text(cell: Record) -> str:
         "timeout": _("does not end"),
     }
     return texts[cell.verdict]
+
+
+def title(name: str) -> str:
+    """Returns what a row or a column is called in the reader's language."""
+    return {
+        # what each Keras distributes
+        "tf_keras": _("tf_keras with DTensor"),
+        "keras_tensorflow": _("Keras 3 on TensorFlow"),
+        "keras_jax": _("Keras 3 on JAX"),
+        "arguments": _("layouts as arguments of layers"),
+        "patterns": _("layouts by patterns of names"),
+        "unmatched_pattern": _("a pattern that fits no name"),
+        "equal_seeds": _("initial values from one seed"),
+        "training_step": _("a step of one's own, in one function"),
+        "training_step_uncombined": _("such a step, all-reduces not combined"),
+        "training_step_apart": _("a step that applies the gradients outside the function"),
+        "fit_arrays": _("fit, arrays"),
+        "fit_dataset": _("fit, data set"),
+        "fit_dataset_uncombined": _("fit, data set, all-reduces not combined"),
+        "evaluate_arrays": _("evaluate, arrays"),
+        "evaluate_dataset": _("evaluate, data set"),
+        "predict_arrays": _("predict, arrays"),
+        "predict_dataset": _("predict, data set"),
+        "weights_h5": _("weights saved (.h5), loaded on one device"),
+        "weights_checkpoint": _("weights saved (checkpoint), loaded on one device"),
+        # which strategy works with which API
+        "fit_keras_3": _("fit, Keras 3"),
+        "fit_tf_keras": _("fit, tf_keras"),
+        "loop_keras_3": _("custom loop, Keras 3"),
+        "loop_tf_keras": _("custom loop, tf_keras"),
+        "estimator": _("Estimator, TensorFlow 2.15"),
+        "default": _("default strategy"),
+        "one_device": "OneDeviceStrategy",
+        "mirrored": "MirroredStrategy",
+        "central_storage": "CentralStorageStrategy",
+        "multi_worker": "MultiWorkerMirroredStrategy",
+        "parameter_server": "ParameterServerStrategy",
+        "tpu": "TPUStrategy",
+    }.get(name, name)
 
 
 def breakable(text: str) -> str:

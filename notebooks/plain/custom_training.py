@@ -5,8 +5,6 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-cpu = tf.config.list_physical_devices("CPU")[0]  # GPUs: leave these two lines out, and name them below
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 4)
 cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
 
 
@@ -75,16 +73,21 @@ def train(strategy, model, adam, inner, dataset, steps, epochs, folder):
             manager.save()
 
 
-labels, folder = np.arange(500) % 10, (sys.argv[1:] or ["run"])[0]
-images = np.random.default_rng(0).random((500, 28, 28, 1), "float32")
-images[np.arange(500), 2 * labels] += 1  # the class is a light row
-four = tf.distribute.MirroredStrategy([f"CPU:{n}" for n in range(4)], tf.distribute.ReductionToOneDevice())
-data = tf.data.Dataset.from_tensor_slices((images, labels)).batch(256).repeat()  # two batches are an epoch
-data = four.experimental_distribute_dataset(data)
-for epochs in (2, 4):  # a new model goes on from the checkpoint
-    model, adam = build(four)
-    print(*train(four, model, adam, replica_step, data, 2, epochs, folder), sep="\n")
-alone, its_adam = build(tf.distribute.get_strategy())
-whole = tf.train.Checkpoint(model=alone, adam=its_adam, epoch=tf.Variable(0))
-whole.restore(tf.train.latest_checkpoint(folder)).assert_consumed()
-assert np.allclose(alone(images), model(images), atol=1e-4)
+if __name__ == "__main__":
+    cpu = tf.config.list_physical_devices("CPU")[0]  # GPUs: leave these two lines out, and name them below
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 4)
+    labels, folder = np.arange(500) % 10, (sys.argv[1:] or ["run"])[0]
+    images = np.random.default_rng(0).random((500, 28, 28, 1), "float32")
+    images[np.arange(500), 2 * labels] += 1  # the class is a light row
+    devices = [f"CPU:{n}" for n in range(4)]
+    four = tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
+    data = tf.data.Dataset.from_tensor_slices((images, labels))
+    data = data.batch(256).repeat()  # two batches are an epoch
+    data = four.experimental_distribute_dataset(data)
+    for epochs in (2, 4):  # a new model goes on from the checkpoint
+        model, adam = build(four)
+        print(*train(four, model, adam, replica_step, data, 2, epochs, folder), sep="\n")
+    alone, its_adam = build(tf.distribute.get_strategy())
+    whole = tf.train.Checkpoint(model=alone, adam=its_adam, epoch=tf.Variable(0))
+    whole.restore(tf.train.latest_checkpoint(folder)).assert_consumed()
+    assert np.allclose(alone(images), model(images), atol=1e-4)

@@ -64,27 +64,28 @@ def train_step(model, optimizer, x, y):
     return loss, accuracy, gradients
 
 
-random, values = np.random.default_rng(0), []
-for inputs, outputs in ((784, 700), (700, 500), (500, 10)):
-    limit = np.sqrt(6 / (inputs + outputs))  # Xavier's
-    values += [np.float32(random.uniform(-limit, limit, (inputs, outputs))), np.zeros(outputs, "float32")]
-one, eight = MLP(values), MLP([on_mesh([value] * 8) for value in values], dtensor.DVariable)
-adam_of_one, adam_of_eight = Adam(one.weights), Adam(eight.weights, dtensor.DVariable)
-strategy = tf.distribute.MirroredStrategy(mesh.local_devices(), tf.distribute.ReductionToOneDevice())
-with strategy.scope():
-    mirrored = MLP(values)
-    adam = Adam(mirrored.weights)
-run = tf.function(lambda *arrays: strategy.run(results_and_gradients, (mirrored, *arrays)))
-y = np.arange(1280) % 10
-x = np.float32(random.random((10, 784))[y] + random.random((1280, 784))) / 2  # ten patterns, with noise
-dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(128)
-for step, replicas in enumerate(strategy.experimental_distribute_dataset(dataset)):
-    rows = slice(128 * step, 128 * (step + 1))
-    on_one = train_step(one, adam_of_one, x[rows], y[rows])[0]
-    split = [on_mesh(np.split(array[rows], 8), "batch") for array in (x, y)]
-    on_eight = train_step(eight, adam_of_eight, *split)[0]
-    loss, _, gradients = run(*replicas)
-    adam.apply([strategy.reduce("MEAN", each, axis=None) for each in gradients], mirrored.weights)
-    losses = [float(each) for each in (on_one, on_eight, strategy.reduce("MEAN", loss, axis=None))]
-    print(step, *(f"{each:.5f}" for each in losses))
-    assert max(losses) - min(losses) < 1e-5
+if __name__ == "__main__":
+    random, values = np.random.default_rng(0), []
+    for inputs, outputs in ((784, 700), (700, 500), (500, 10)):
+        limit = np.sqrt(6 / (inputs + outputs))  # Xavier's
+        values += [np.float32(random.uniform(-limit, limit, (inputs, outputs))), np.zeros(outputs, "float32")]
+    one, eight = MLP(values), MLP([on_mesh([value] * 8) for value in values], dtensor.DVariable)
+    adam_of_one, adam_of_eight = Adam(one.weights), Adam(eight.weights, dtensor.DVariable)
+    strategy = tf.distribute.MirroredStrategy(mesh.local_devices(), tf.distribute.ReductionToOneDevice())
+    with strategy.scope():
+        mirrored = MLP(values)
+        adam = Adam(mirrored.weights)
+    run = tf.function(lambda *arrays: strategy.run(results_and_gradients, (mirrored, *arrays)))
+    y = np.arange(1280) % 10
+    x = np.float32(random.random((10, 784))[y] + random.random((1280, 784))) / 2  # ten patterns, with noise
+    dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(128)
+    for step, replicas in enumerate(strategy.experimental_distribute_dataset(dataset)):
+        rows = slice(128 * step, 128 * (step + 1))
+        on_one = train_step(one, adam_of_one, x[rows], y[rows])[0]
+        split = [on_mesh(np.split(array[rows], 8), "batch") for array in (x, y)]
+        on_eight = train_step(eight, adam_of_eight, *split)[0]
+        loss, _, gradients = run(*replicas)
+        adam.apply([strategy.reduce("MEAN", each, axis=None) for each in gradients], mirrored.weights)
+        losses = [float(each) for each in (on_one, on_eight, strategy.reduce("MEAN", loss, axis=None))]
+        print(step, *(f"{each:.5f}" for each in losses))
+        assert max(losses) - min(losses) < 1e-5

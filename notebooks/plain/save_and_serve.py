@@ -70,21 +70,22 @@ def ask(path, *requests):
     return [np.array(json.loads(line)) for line in done.stdout.splitlines()]
 
 
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
-texts = ["a good film", "a bad film", "good story, good film", "bad story", "a film"]
-vectorizer = tf.keras.layers.TextVectorization(1200, output_mode="tf_idf", pad_to_max_tokens=True)
-vectorizer.adapt(texts)
-random = np.random.default_rng(0)  # values such as a training leaves: a_run.py trains
-values = {name: random.normal(0, 0.3, shape).astype("float32") for name, shape in SHAPES.items()}
-values["variance"] = 1 + np.abs(values["variance"])
-sharded = MLP(values, LAYOUTS)
-saved = tf.train.Checkpoint(model=sharded, step=tf.Variable(64)).save(str(folder / "checkpoint"))
-restored = MLP({name: 0 * value for name, value in values.items()})
-tf.train.Checkpoint(model=restored).restore(saved).assert_existing_objects_matched()  # or nothing tells
-expected = Classifier(vectorizer, MLP(values))(tf.constant(texts))["probabilities"]
-for name, model in {"restored": restored, "sharded": sharded}.items():
-    classifier = Classifier(vectorizer, model)  # servers without Python call it by its signature
-    tf.saved_model.save(classifier, str(folder / name), {"serving_default": classifier.__call__})
-    together, alone = ask(folder / name, texts, texts[:1])
-    assert max(np.abs(together - expected).max(), np.abs(alone[0] - together[0]).max()) < 1e-5
-    print(f"{name}: another process predicts the same for {len(together)} texts, alone and together")
+if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
+    texts = ["a good film", "a bad film", "good story, good film", "bad story", "a film"]
+    vectorizer = tf.keras.layers.TextVectorization(1200, output_mode="tf_idf", pad_to_max_tokens=True)
+    vectorizer.adapt(texts)
+    random = np.random.default_rng(0)  # values such as a training leaves: a_run.py trains
+    values = {name: random.normal(0, 0.3, shape).astype("float32") for name, shape in SHAPES.items()}
+    values["variance"] = 1 + np.abs(values["variance"])
+    sharded = MLP(values, LAYOUTS)
+    saved = tf.train.Checkpoint(model=sharded, step=tf.Variable(64)).save(str(folder / "checkpoint"))
+    restored = MLP({name: 0 * value for name, value in values.items()})
+    tf.train.Checkpoint(model=restored).restore(saved).assert_existing_objects_matched()  # or nothing tells
+    expected = Classifier(vectorizer, MLP(values))(tf.constant(texts))["probabilities"]
+    for name, model in {"restored": restored, "sharded": sharded}.items():
+        classifier = Classifier(vectorizer, model)  # servers without Python call it by its signature
+        tf.saved_model.save(classifier, str(folder / name), {"serving_default": classifier.__call__})
+        together, alone = ask(folder / name, texts, texts[:1])
+        assert max(np.abs(together - expected).max(), np.abs(alone[0] - together[0]).max()) < 1e-5
+        print(f"{name}: another process predicts the same for {len(together)} texts, alone and together")

@@ -79,12 +79,14 @@ def train(dims, folder, steps):
     manager.save()
 
 
-shapes = {name: [SIZES[axis] for axis in axes] for name, axes in VARIABLES.items()}
-draw = np.random.default_rng(0).normal
-values = {name: draw(0, 0.2, shape).astype("float32") for name, shape in shapes.items()}
-values |= {name: np.ones(shapes[name], "float32") for name in ("gain_1", "gain_2")}
-folder = (sys.argv[1:] or [tempfile.mkdtemp()])[0]
-for dims in ([("batch", 4), ("model", 2)], [("batch", 2), ("model", 4)]):  # one device never comes to save
-    for (step, ours), (_, one) in zip(train(dims, folder, 50), train(None, folder, 51)):
-        assert abs(ours - one) < 1e-3, (step, ours, one)
-    print(f"{dims}, step {step}: {ours:.3f}, one device {one:.3f}")
+if __name__ == "__main__":
+    shapes = {name: [SIZES[axis] for axis in axes] for name, axes in VARIABLES.items()}
+    draw = np.random.default_rng(0).normal
+    values = {name: draw(0, 0.2, shape).astype("float32") for name, shape in shapes.items()}
+    values |= {name: np.ones(shapes[name], "float32") for name in ("gain_1", "gain_2")}
+    folder = (sys.argv[1:] or [tempfile.mkdtemp()])[0]
+    for dims in ([("batch", 4), ("model", 2)], [("batch", 2), ("model", 4)]):
+        # One device is asked for a step more than it takes: it never comes to save.
+        for (step, ours), (_, one) in zip(train(dims, folder, 50), train(None, folder, 51)):
+            assert abs(ours - one) < 1e-3, (step, ours, one)
+        print(f"{dims}, step {step}: {ours:.3f}, one device {one:.3f}")

@@ -87,17 +87,12 @@ def test_each_thing_shipped_has_its_licence(site):
 
 def test_results_are_drawn_and_tabled_in_each_language(tmp_path):
     for language in ("en", "ja"):
-        folder = tmp_path / language
-        folder.mkdir()
-        values = measured_values(language, folder)
-        (imdb,) = [shown for shown in values["results"] if shown["name"] == "a_run-imdb"]
-        *_others, ours = imdb["runs"].values()
-        assert ours[-1]["test_accuracy"] == "0.859–0.860"
-        assert (folder / imdb["picture"]).read_bytes().startswith(b"\x89PNG")
-        assert [row["otherwise"] for row in values["exports"]["rows"]] == ["", "0", "0"]
-        assert values["step"]["rows"]["explained"] == ["94%", "90%", "94%"]
-        one, first, *_rest = values["schemes"][0]["kinds"]["equal"]
-        assert (one["loss"], first["steps"]) == ("", "first")
+        values = measured_values(language, tmp_path)
+        runs = values["measured"]["a_run-imdb"].runs
+        assert values["epochs_of"](runs.ours)[-1]["test_accuracy"] == "0.857–0.859"
+        titles = {name: f"<{name}>" for name in runs}
+        assert values["curves"]("imdb", runs, titles).startswith("```{image} imdb.png\n:alt: ")
+        assert (tmp_path / "imdb.png").read_bytes().startswith(b"\x89PNG")
         assert any("<wbr>" in title for title in values["strategies"]["rows"])
 
 

@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 
 from course_lib.measured.files import load
 from course_lib.measured.files import names as measured
-from course_lib.measured.titles import title
+from course_lib.measured.tables import title
 from tests import pseudo_language
 from tests.pseudo_language import LANGUAGE, ROOT
 from tools.book import facts, licences

@@ -3,7 +3,7 @@
 import numpy as np
 
 import course_lib
-from benchmarks.plain_loop import PROGRAM, definitions
+from benchmarks.programs import program
 from course_lib.devices.dtensor import to_numpy
 from tests.lessons.attempts import Attempts
 
@@ -80,7 +80,7 @@ def with_logits(vectorizer, model, texts):
     return labelled(model.logits(hidden, model.mean, model.variance))
 
 
-Classifier = definitions(PROGRAM.with_name("save_and_serve.py"))["Classifier"]
+Classifier = program("save_and_serve").Classifier
 
 
 class ByClassifier(tf.Module):

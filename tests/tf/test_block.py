@@ -1,12 +1,10 @@
 """The transformer block of `how_long`: what its step adds up, and that it trains as one device does."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import course_lib
-from benchmarks.plain_loop import definitions
+from benchmarks import programs
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
 from tests.course import from_lesson
@@ -16,7 +14,6 @@ transformer = from_lesson("how_long.networks", "transformer")
 tf = course_lib.start_tensorflow()
 
 pytestmark = pytest.mark.usefixtures("optimized")
-PROGRAM = Path(__file__).parents[2] / "notebooks/plain/transformer_block.py"
 NETWORK = transformer(sequence=4, features=24, heads=12, vocabulary=12, hidden=36)
 SIZES = {**NETWORK.sizes, BATCH: 24}
 MODEL = {"batch": "batch", "heads": "model", "hidden": "model"}
@@ -32,7 +29,7 @@ OFTEN = CASES[1], CASES[3]
 
 
 def program(splits):
-    names = definitions(PROGRAM)
+    names = vars(programs.program("transformer_block"))
     names |= {"SIZES": SIZES, "VARIABLES": NETWORK.variables, "SPLITS": splits}
     return names
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tf_keras
 
-from benchmarks import plain_loop
+from benchmarks import programs
 from course_lib import measured
 from course_lib.runtime import start_tensorflow
 from tests.course import COURSE
@@ -28,7 +28,7 @@ tf.nn.conv2d(images, tf.zeros((3, 3, 4, 2)), 1, "SAME")
 
 @pytest.fixture(scope="module")
 def program():
-    return plain_loop.definitions(plain_loop.PROGRAM.with_name("custom_training.py"))
+    return vars(programs.program("custom_training"))
 
 
 def dense():

@@ -6,8 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks import plain_loop
-from benchmarks.digits import PROGRAM
+from benchmarks import programs
 from course_lib import collectives
 from course_lib.data import load_mnist
 from tests.course import COURSE, from_lesson
@@ -28,7 +27,7 @@ def digits():
 @pytest.fixture(scope="module")
 def lesson(digits, tmp_path_factory):
     """The program's definitions and the lesson's own, by name."""
-    names = plain_loop.definitions(PROGRAM) | {"pairwise": itertools.pairwise, "train": digits.train}
+    names = vars(programs.program("from_scratch")) | {"pairwise": itertools.pairwise, "train": digits.train}
     code = {cell.cell_id: cell.source for cell in COURSE.lesson("from_scratch").cells}
     found = [node for cell in CELLS for node in ast.parse(code[cell]).body if isinstance(node, DEFINED)]
     file = tmp_path_factory.mktemp("lesson") / "cells.py"

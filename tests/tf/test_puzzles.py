@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.plain_loop import PROGRAM, definitions
+from benchmarks.programs import program
 from course_lib import MeshSpec
 from course_lib.devices import dtensor, observed
 from tests.course import from_lesson
@@ -11,7 +11,7 @@ classifier, transformer = from_lesson("how_long.networks", "classifier", "transf
 PUZZLES = from_lesson("how_long.puzzles", "PUZZLES")
 
 tf, pytestmark = dtensor.tf, pytest.mark.usefixtures("optimized")
-PLAIN, MESH = PROGRAM.with_name("transformer_block.py"), MeshSpec([("x", 4), ("y", 2)])
+MESH = MeshSpec([("x", 4), ("y", 2)])
 FACTORS, SMALL = {"A": ["A rows", "A columns"], "B": ["B rows", "B columns"]}, classifier(1_200, 48, 2)
 BLOCK = transformer(sequence=16, features=32, heads=4, vocabulary=64, hidden=128)
 TOKENS = [(("batch", "sequence"), "int32"), (("batch", "sequence"), "int32"), ((), "float32")]
@@ -37,7 +37,8 @@ def classified(block, y):
 
 @pytest.mark.parametrize("number", SOLUTIONS)
 def test_a_solution_holds_and_sends_what_it_is_said_to(number):
-    (given, splits), task, names = SOLUTIONS[number], PUZZLES[number - 1].task, definitions(PLAIN)
+    (given, splits), task = SOLUTIONS[number], PUZZLES[number - 1].task
+    names = vars(program("transformer_block"))
     told = task.found(MESH, {**dict.fromkeys(task.axes, "unsharded"), **splits}).numbers
     variables, sizes = getattr(given, "variables", given), {**getattr(given, "sizes", {}), **task.axes}
     names |= {"SIZES": sizes, "VARIABLES": variables, "SPLITS": splits}

@@ -299,7 +299,9 @@ print(f"{test_accuracy > 0.9 = }")
 for name in ("from_scratch-mnist", "from_scratch-mnist_5000", "from_scratch-stand_in"):
     found = measured.load(name)
     print(found.how["data"])
-    print(measured.accuracies(found.runs))
+    for epoch, seeds in enumerate(zip(*found.runs.adam.epochs), start=1):
+        test_accuracies = [round(seed.test_accuracy, 3) for seed in seeds]
+        print(f"{epoch=} {test_accuracies=}")
 
 # %% trained-text [markdown]
 # ## Is it right?
