@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import lessons
+from benchmarks.programs import program  # noqa: F401 - for tests
 from course_lib import syllabus
 from tools.lesson.sources import Course
 
@@ -27,15 +26,6 @@ def have_lessons(patch: Any, *folders: Path) -> None:
     """Has the lessons of these folders installed, and no others, until a pytest.MonkeyPatch is undone."""
     patch.setattr(lessons, "__path__", list(map(str, folders)))
     patch.setattr(lessons.__spec__, "submodule_search_locations", lessons.__path__)
-
-
-def program(topic: str) -> ModuleType:
-    """Returns the plain program of a topic, imported anew on the devices of this process."""
-    path = COURSE.root / "notebooks" / "plain" / f"{topic}.py"
-    spec = importlib.util.spec_from_file_location(topic, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def from_lesson(name: str, *members: str) -> Any:

@@ -30,10 +30,10 @@ def place(array, layout):
         return tf.constant(array)
     components = []
     for at in layout.mesh.local_device_locations():
-        part = tf.constant(array)
+        part = array
         for axis, dim in enumerate(layout.sharding_specs):
             if dim != dtensor.UNSHARDED:
-                part = tf.split(part, layout.num_shards(axis), axis)[at[dim]]
+                part = np.split(part, layout.num_shards(axis), axis)[at[dim]]
         components.append(part)
     return dtensor.pack(components, layout)
 

@@ -4,8 +4,6 @@ import itertools
 import math
 
 from course_lib import CourseError, MeshSpec
-from course_lib.measured.files import load
-from course_lib.measured.trainings import history
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from tests.course import from_lesson
 
@@ -69,28 +67,3 @@ def test_which_scheme_holds_and_sends_least_depends_on_the_batch():
     assert sent(PLANS["data"], 64) == sent(PLANS["data"], 1_024)
     both = Plan("both", MeshSpec([("batch", 8)]), {"batch": "batch", "hidden": "batch"})
     assert 4.25e6 < sent(both) < 4.35e6
-
-
-def test_the_real_runs_from_equal_values_part_at_one_place_and_drift_apart():
-    runs = load("splitting_the_model-schemes_imdb").equal
-    one, *others = (history(run).steps for run in runs.values())
-    for steps in others:
-        gaps = {
-            ours["step"]: abs(ours["loss"] - theirs["loss"]) for ours, theirs in zip(steps, one, strict=True)
-        }
-        # The record has four digits after the point, so that two of them may round apart.
-        assert max(gap for step, gap in gaps.items() if step <= 240) <= 1.01e-4
-        assert all(gaps[step] > 3.5e-4 for step in (244, 245))
-        assert all(gaps[step] > 5e-3 for step in (247, 248))
-        assert max(gap for step, gap in gaps.items() if step > 250) > 0.01
-    assert 0.02 < max(run.whole.loss for run in runs.values() if "whole" in run) < 0.035
-    assert 0.75 < max(run.whole.weights for run in runs.values() if "whole" in run) < 0.85
-    _first, second, third = zip(*(run.epochs[0] for run in runs.values()), strict=True)
-    assert {f"{epoch.test_accuracy:.2f}" for epoch in second} == {"0.83", "0.85"}
-    assert {f"{epoch.test_accuracy:.2f}" for epoch in third} == {"0.86"}
-
-
-def test_the_real_runs_from_one_checkpoint_stay_together():
-    runs = load("splitting_the_model-schemes_imdb").continued
-    assert all(len(run.losses) == 390 for run in runs.values())
-    assert max(run.whole.loss for run in runs.values() if "whole" in run) < 1e-5

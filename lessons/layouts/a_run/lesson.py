@@ -538,9 +538,8 @@ BatchSizeExplorer(measure)
 # From 64 to 512 reviews the time on eight devices changes little:
 # most of it is a fixed cost.
 #
-# At 4,096 both take about equally long; at 8,192 eight devices are faster.
+# With more reviews the work counts for more, and the two times come nearer to each other.
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
-# Each timed step copies its batch; at 8,192 the one device's 39 MB go to pages of memory new each time.
 #
 # In a training three things limit the speed-up:
 #
@@ -587,7 +586,7 @@ for name, seeded in results.runs.items():
 measured.picture(results.runs)
 
 # %% takeaways [markdown]
-# A seed is one try: with `he`, two of three stay near a guess, and one comes to 0.69.
+# A seed is one try: with `he`, one of three stays near a guess, and another comes to 0.73.
 # To choose a setting, use a validation split, not the test data as here.
 # The book's page *Initial values* has the reasons.
 #
