@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course_lib.exercises import kept
-from course_lib.exercises.predictions import Prediction
+from course_lib.exercises import choices
+from course_lib.exercises.questions import Question
 from course_lib.i18n import _
 from course_lib.pictures.shapes import Node, node, to_svg
 from course_lib.widgets import pieces
@@ -23,14 +23,14 @@ class Card(TreeWidget):
     """Asks for a prediction: a notebook keeps the answer for `reveal`, a page comments on it at once.
 
     Args:
-        prediction: what is asked. An answer that was kept before stays chosen.
+        question: what is asked. An answer that was kept before stays chosen.
     """
 
     kind = "prediction"
 
-    def __init__(self, prediction: Prediction) -> None:
-        self._prediction = prediction
-        super().__init__({"chosen": kept.of(prediction.prediction_id).chosen})
+    def __init__(self, question: Question) -> None:
+        self._question, self._choice = question, choices.of(question.question_id)
+        super().__init__({"chosen": self._choice.now})
         self.observe(self._keep, "state")
 
     def title(self) -> str:
@@ -39,10 +39,10 @@ class Card(TreeWidget):
 
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:  # noqa: ARG002 - always the same
         """Returns the question over its answers; over a field where a number is asked for in a notebook."""
-        question = self._prediction.question
-        if self._prediction.is_typed and not page:
+        question = self._question.text
+        if self._question.is_typed and not page:
             return [Group(question, [Number(_CHOSEN, _("Your number"), whole=False)])]
-        answers = [(place, option.text) for place, option in enumerate(self._prediction.options())]
+        answers = [(place, option.text) for place, option in enumerate(self._question.offered)]
         return [Group(question, [Choice(_CHOSEN, answers)])]
 
     def settled(self, state: State, *, page: bool) -> State:  # noqa: ARG002 - it is whole
@@ -61,18 +61,18 @@ class Card(TreeWidget):
 
     def still(self) -> str:
         """Returns the question and its answers."""
-        answers = [node("li", *words(option.text)) for option in self._prediction.options()]
-        return to_svg(node("p", *words(self._prediction.question))) + to_svg(node("ul", *answers))
+        answers = [node("li", *words(option.text)) for option in self._question.offered]
+        return to_svg(node("p", *words(self._question.text))) + to_svg(node("ul", *answers))
 
     def __repr__(self) -> str:
-        answers = [f"- {option.text}" for option in self._prediction.options()]
-        return "\n".join([self._prediction.question, *answers])
+        answers = [f"- {option.text}" for option in self._question.offered]
+        return "\n".join([self._question.text, *answers])
 
     def _keep(self, *_change: object) -> None:
-        kept.of(self._prediction.prediction_id).chosen = self.state["chosen"]
+        self._choice.now = self.state["chosen"]
 
     def _what_next(self, chosen: Any) -> str:
-        if kept.of(self._prediction.prediction_id).is_late(chosen):
+        if self._choice.is_late(chosen):
             return _("Kept, but not counted: the value was shown before. Run the next cell again.")
         return _("Kept. Run the next cell.")
 
@@ -80,12 +80,11 @@ class Card(TreeWidget):
         to_confirm = pieces.spoken("confirm", "", data_text=_("Press Enter to choose this answer."))
         if place is None:
             return [to_confirm, pieces.spoken("verdict", "")]
-        option = self._prediction.options()[place]
-        right = self._prediction.is_right(option)
-        if right:  # why, says the measurement below, which the choice opens
+        option = self._question.offered[place]
+        if option.right:  # why, says the measurement below, which the choice opens
             mark, said = node("strong", "✓", aria_hidden="true"), _("Right.")
         else:
-            mark, said = node("strong", "✗", role="img", aria_label=_("Wrong")), option.comment
+            mark, said = node("strong", "✗", role="img", aria_label=_("Wrong")), option.said
         verdict = node(
             "p",
             mark,
@@ -93,7 +92,7 @@ class Card(TreeWidget):
             *words(said),
             class_="verdict",
             role="status",
-            data_predicted=self._prediction.prediction_id,
-            data_right="true" if right else "false",
+            data_predicted=self._question.question_id,
+            data_right="true" if option.right else "false",
         )
         return [to_confirm, verdict]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ class Sharding(DrawsItself):
 
     layout: LayoutSpec
     global_shape: tuple[int, ...]
-    element_bytes: int | None
+    element_bytes: int | None = field(compare=False)
 
     def __init__(
         self, layout: LayoutSpec, global_shape: Iterable[int], element_bytes: int | None = None

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.devices import on_devices
+from course_lib.exercises.values import answered
 from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
