@@ -30,7 +30,7 @@ from benchmarks.training import (  # noqa: E402
     timed,
 )
 from course_lib.data.examples import Examples  # noqa: E402
-from course_lib.devices import observed  # noqa: E402
+from course_lib.devices.collectives import collectives  # noqa: E402
 from course_lib.models.placement import OnMesh  # noqa: E402
 from course_lib.models.sentiment import DEFAULT_DIMS, MLP, initial_values  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402
@@ -121,7 +121,7 @@ def collectives_of_a_step(trainer: Trainer, plan: Plan, batches: Batches) -> lis
         write(updates)
         return loss, hits
 
-    return observed.collectives(step, mesh=plan.mesh, combine=True)
+    return collectives(step, mesh=plan.mesh, combine=True)
 
 
 def exchanges(trainer: Trainer, plan: Plan, wanted: Sequence[Collective]) -> Turn:
@@ -146,7 +146,7 @@ def exchanges(trainer: Trainer, plan: Plan, wanted: Sequence[Collective]) -> Tur
         return carried
 
     zero = place.send(np.zeros((), np.float32), ())
-    seen = observed.collectives(exchange, zero, mesh=mesh, combine=True)
+    seen = collectives(exchange, zero, mesh=mesh, combine=True)
     if list(map(str, seen)) != list(map(str, wanted)):
         raise RuntimeError(f"Wanted: {', '.join(map(str, wanted))}. Seen: {', '.join(map(str, seen))}.")
     count = place.send(np.array(STEPS_PER_CALL, np.int16), ())

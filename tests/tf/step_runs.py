@@ -30,7 +30,7 @@ SIZES = (
 
 def told_and_seen(plan: Plan, model_class: type, sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """Returns the collectives of a step as predicted, as CPUs run them, and as observed."""
-    from course_lib.devices import observed
+    from course_lib.devices.collectives import collectives
     from course_lib.training.trainer import Trainer
 
     spec = model_class.spec
@@ -42,7 +42,7 @@ def told_and_seen(plan: Plan, model_class: type, sizes: Mapping[str, int]) -> tu
     )
     batches = trainer.send(inputs, labels.astype("int32"))
     arguments = batches.inputs, batches.labels, trainer._number(2)
-    seen = observed.collectives(trainer._train_on_stack, *arguments, mesh=plan.mesh)
+    seen = collectives(trainer._train_on_stack, *arguments, mesh=plan.mesh)
     told = spec.step_collectives(plan, sizes).collectives
     return [str(each.as_run("CPU")) for each in told], list(map(str, seen))
 

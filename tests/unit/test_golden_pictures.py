@@ -13,6 +13,7 @@ from course_lib.pictures import shapes
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import product, relayout
 from course_lib.specs.compared import Compared
+from course_lib.specs.components import Comparison, Observed
 from course_lib.specs.image_grid import ImageGrid
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
@@ -38,12 +39,12 @@ CLOTHES = ["コート", "ショートブーツ"]
 def with_a_stranger():
     parts = numbered_tensor((6, 2)).reshape(3, 2, 2).repeat(2, axis=0)
     parts[3] += 0.5
-    return ROWS.observed(list(parts))
+    return Observed.of(ROWS, list(parts))
 
 
 def two_changed_places():
     whole = numbered_tensor((2, 3))
-    return COLUMNS.of((2, 3)).compare(whole, [whole[:, [0]], whole[:, [2]], whole[:, [1]]])
+    return Comparison(COLUMNS.of((2, 3)), whole, [whole[:, [0]], whole[:, [2]], whole[:, [1]]])
 
 
 def ran_on_cpus():

@@ -101,7 +101,7 @@ class MeshLayoutExplorer(ObservingExplorer):
         """Makes the real DTensor, and compares its components with the prediction."""
         sharding = states.sharding_of(state)
         real = self._observe(sharding) if self._observe else []
-        return sharding.compare(numbered_tensor(sharding.global_shape), real)
+        return Comparison(sharding, numbered_tensor(sharding.global_shape), real)
 
     def verdict(self, seen: Comparison) -> str:
         """Returns whether the real components are the predicted ones."""
