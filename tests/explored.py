@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from course_lib.specs.communication import product
-from course_lib.specs.compared import Compared
+from course_lib.specs.explanation import Explanation
 
 
 def choose(explorer, *path_and_value: Any) -> None:
@@ -59,8 +59,8 @@ def whole(table, value):
     return [whole(table, child) for child in value] if isinstance(value, list) else value
 
 
-def ran_as_predicted(left, right, wanted) -> Compared:
+def ran_as_predicted(left, right, wanted) -> Explanation:
     """Stands in for real devices that multiply matrices: runs what is predicted, as CPUs do."""
     predicted = product(left, right, wanted)
     seen = tuple(each.as_run("CPU") for each in predicted.collectives)
-    return Compared(predicted, seen, predicted.result.layout)
+    return Explanation(predicted, seen, predicted.result.layout)

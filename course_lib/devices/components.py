@@ -11,7 +11,7 @@ from course_lib.devices import dtensor as real
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.components import Comparison, Observed
+from course_lib.specs.components import Comparison, Components
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.layout import LayoutSpec
 
@@ -33,7 +33,7 @@ def show(thing: Any, global_shape: Sequence[int] | None = None) -> DrawsItself:
         return real.mesh_spec(thing)
     if isinstance(thing, dtensor.Layout):
         return real.layout_spec(thing).of(() if global_shape is None else global_shape)
-    return Observed.of(layout_of(thing), real.unpack(thing))
+    return Components.of(layout_of(thing), real.unpack(thing))
 
 
 def compare(whole: npt.ArrayLike, tensor: Any) -> Comparison:

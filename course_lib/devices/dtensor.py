@@ -10,7 +10,7 @@ import numpy.typing as npt
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, num_devices, start_tensorflow
-from course_lib.specs.components import Observed
+from course_lib.specs.components import Components
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 
@@ -89,7 +89,7 @@ def fetch_layout(tensor: Any) -> LayoutSpec:
 
 def to_numpy(tensor: Any) -> Array:
     """Returns the whole tensor, `[...] global`, put together from the components on the host."""
-    return Observed.of(fetch_layout(tensor), unpack(tensor)).whole
+    return Components.of(fetch_layout(tensor), unpack(tensor)).whole
 
 
 def _read(tensor: Any) -> Any:

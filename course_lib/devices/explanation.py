@@ -16,8 +16,8 @@ from course_lib.runtime import device_kind, start_tensorflow
 from course_lib.specs import communication
 from course_lib.specs.collectives import require_right
 from course_lib.specs.communication import Communication
-from course_lib.specs.compared import Compared
 from course_lib.specs.components import Comparison
+from course_lib.specs.explanation import Explanation
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.sharding import Sharding, numbered_tensor
 
@@ -29,7 +29,7 @@ _DTYPES = {4: "float32", 8: "float64"}
 _MOST_VALUES = 7  # few enough that float32 has every sum of their products
 
 
-def explain(function: Any, *arguments: Any, wanted: Any = None) -> Compared:
+def explain(function: Any, *arguments: Any, wanted: Any = None) -> Explanation:
     """Returns the collectives that follow from the layouts beside those that TensorFlow runs; drawn.
 
     Args:
@@ -40,7 +40,7 @@ def explain(function: Any, *arguments: Any, wanted: Any = None) -> Compared:
     Raises:
         CourseError: another function, no DTensors, or what TensorFlow 2.21 runs wrongly.
     """
-    rules: dict[Any, Callable[..., Compared]] = {
+    rules: dict[Any, Callable[..., Explanation]] = {
         tf.matmul: product,
         tf.experimental.dtensor.relayout: relayout,
     }
@@ -59,7 +59,7 @@ def _as_spec(given: Any) -> LayoutSpec | Sharding:
     return layout_of(given).of(given.shape, element_bytes=given.dtype.size)
 
 
-def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Compared:
+def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Explanation:
     """Returns the predicted communication of `A @ B` beside what TensorFlow runs. It draws itself.
 
     The factors are made, multiplied on the devices, and the product is compared with NumPy's. TensorFlow
@@ -84,7 +84,7 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
     return _compared(predicted, multiplied, factors, factors[0] @ factors[1])
 
 
-def relayout(source: Sharding, target: LayoutSpec) -> Compared:
+def relayout(source: Sharding, target: LayoutSpec) -> Explanation:
     """Returns the predicted communication of a change of layout beside what TensorFlow runs. It draws itself.
 
     The tensor is made on the devices, given the other layout, and then compared with what it was.
@@ -107,14 +107,14 @@ def _relayout(tensor: Any, target: LayoutSpec) -> Any:
 
 def _compared(
     predicted: Communication, function: Callable[..., Any], values: Sequence[Array], right: Array
-) -> Compared:
+) -> Explanation:
     require_right(predicted.collectives, device_kind())
     layouts = [operand.layout for operand in predicted.operands]
     tensors = [dtensor.pack(value, layout) for value, layout in zip(values, layouts, strict=True)]
     result, seen = result_and_collectives(function, tensors, predicted.result.mesh)
     layout = dtensor.fetch_layout(result)
     same = Comparison(layout.of(right.shape), right, dtensor.unpack(result)).agrees
-    return Compared(predicted, tuple(seen), layout, device_kind(), values_agree=same)
+    return Explanation(predicted, tuple(seen), layout, device_kind(), values_agree=same)
 
 
 def _filled(sharding: Sharding) -> Array:

@@ -14,7 +14,7 @@ from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.tensors import thumbnail, value_width, values_drawing
 from course_lib.pictures.text import MOST_VALUES, device_sentences, label_of
 from course_lib.specs.blocks import Block
-from course_lib.specs.components import Observed
+from course_lib.specs.components import Components
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
@@ -45,7 +45,7 @@ def predicted_cards(sharding: Sharding, *, pressable: bool = False) -> list[Draw
     return cards
 
 
-def observed_cards(observed: Observed) -> list[Drawing]:
+def observed_cards(observed: Components) -> list[Drawing]:
     """Returns the devices with what each really holds, as values if these are few."""
     shown = [component for component in observed.components if component.size <= MOST_VALUES]
     width = value_width(shown)
@@ -99,7 +99,7 @@ def _card(
     return Drawing(width, height, (node("g", *nodes, class_=kind, **data, **(roles or {})),))
 
 
-def _observed_card(observed: Observed, device_id: int, width: float) -> Drawing:
+def _observed_card(observed: Components, device_id: int, width: float) -> Drawing:
     component, held = observed.components[device_id], observed.holdings[device_id]
     few, sharding = component.size <= MOST_VALUES, observed.sharding
     drawing = values_drawing(component, colour(held), width) if few else thumbnail(sharding, held)

@@ -21,7 +21,7 @@ from course_lib.pictures.text import (
     stranger_lines,
     summary,
 )
-from course_lib.specs.components import Array, Comparison, Observed
+from course_lib.specs.components import Array, Comparison, Components
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
@@ -44,7 +44,7 @@ def _sharding_figure(sharding: Sharding) -> Figure:
 
 
 @draw.register
-def _observed_figure(observed: Observed) -> Figure:
+def _observed_figure(observed: Components) -> Figure:
     sharding = _with_bytes(observed)
     title = _(
         "Real components with the layout {layout} on the mesh {mesh}",
@@ -110,13 +110,13 @@ def _predicted_part(heading: str, sharding: Sharding) -> _Part:
     return _Part(heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines)
 
 
-def _observed_part(heading: str, observed: Observed) -> _Part:
+def _observed_part(heading: str, observed: Components) -> _Part:
     mesh = observed.sharding.mesh
     grid = mesh_grid(mesh, holding_cells(observed.sharding, observed.holdings))
     return _Part(heading, mesh_drawing(mesh, observed_cards(observed)), [*grid, *stranger_lines(observed)])
 
 
-def _with_bytes(observed: Observed) -> Sharding:
+def _with_bytes(observed: Components) -> Sharding:
     sharding = observed.sharding
     return sharding.layout.of(sharding.global_shape, element_bytes=observed.whole.itemsize)
 

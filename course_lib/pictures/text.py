@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from course_lib.i18n import _, join_sentences, ngettext
 from course_lib.pictures.grid import Plane, planes
-from course_lib.specs.components import Array, Observed
+from course_lib.specs.components import Array, Components
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
@@ -75,7 +75,7 @@ def block_lines(sharding: Sharding, values: Sequence[str] | None = None) -> list
     return lines
 
 
-def stranger_lines(observed: Observed) -> list[str]:
+def stranger_lines(observed: Components) -> list[str]:
     """Returns one line for each device that holds no block, with its values."""
     return [
         _("  Device {device_id} holds no block: {values}", device_id=device_id, values=array_text(component))

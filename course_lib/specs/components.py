@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class Observed(DrawsItself):
+class Components(DrawsItself):
     """The real components of a tensor, one a device. It draws itself.
 
     Attributes:
@@ -88,7 +88,7 @@ class Observed(DrawsItself):
         return f"<{type(self).__name__} of {self.sharding!r}: {held}>"
 
 
-class Comparison(Observed):
+class Comparison(Components):
     """The real components beside the prediction. It draws itself."""
 
     @cached_property

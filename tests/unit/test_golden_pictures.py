@@ -12,8 +12,8 @@ from course_lib.i18n import set_language
 from course_lib.pictures import shapes
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import product, relayout
-from course_lib.specs.compared import Compared
-from course_lib.specs.components import Comparison, Observed
+from course_lib.specs.components import Comparison, Components
+from course_lib.specs.explanation import Explanation
 from course_lib.specs.image_grid import ImageGrid
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
@@ -39,7 +39,7 @@ CLOTHES = ["コート", "ショートブーツ"]
 def with_a_stranger():
     parts = numbered_tensor((6, 2)).reshape(3, 2, 2).repeat(2, axis=0)
     parts[3] += 0.5
-    return Observed.of(ROWS, list(parts))
+    return Components.of(ROWS, list(parts))
 
 
 def two_changed_places():
@@ -50,7 +50,7 @@ def two_changed_places():
 def ran_on_cpus():
     planned = relayout(LayoutSpec(["x", UNSHARDED], ROW).of((16, 8)), LayoutSpec([UNSHARDED] * 2, ROW))
     seen = tuple(each.as_run("CPU") for each in planned.collectives)
-    return Compared(planned, seen, planned.result.layout, "CPU")
+    return Explanation(planned, seen, planned.result.layout, "CPU")
 
 
 def images(labels, predictions=None, **options) -> ImageGrid:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from course_lib import CourseError, MeshSpec
-from course_lib.specs.components import Comparison, Observed
+from course_lib.specs.components import Comparison, Components
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import Sharding, numbered_tensor
@@ -38,8 +38,8 @@ def test_splits_as_numpy_does_and_puts_together_again(case):
     assert all(np.array_equal(*pair) for pair in zip(sharding.split(whole), components, strict=True))
     assert {component.shape for component in components} == {sharding.local_shape}
     assert {component.nbytes for component in components} == {sharding.bytes_per_device(4)}
-    np.testing.assert_array_equal(Observed.of(layout, components).whole, whole)
-    assert Observed.of(layout, components).sharding == sharding
+    np.testing.assert_array_equal(Components.of(layout, components).whole, whole)
+    assert Components.of(layout, components).sharding == sharding
     assert Comparison(sharding, whole, components).agrees
 
 
@@ -98,7 +98,7 @@ def test_shapes_are_plain_tuples_and_shardings_of_one_kind_are_equal():
         (lambda: ROWS.of((6,)), r"has 2 axes, the tensor \(6,\) has 1"),
         (lambda: ROWS.of((5, 4)), "Axis 0 of length 5 does not split in 3 parts over 'x'"),
         (lambda: ROWS.of((6, 4)).split(np.zeros((6, 5))), r"The tensor has the shape \(6, 5\)"),
-        (lambda: Observed.of(ROWS, [np.zeros((1, 4))] * 5 + [np.zeros((1, 5))]), "several shapes"),
+        (lambda: Components.of(ROWS, [np.zeros((1, 4))] * 5 + [np.zeros((1, 5))]), "several shapes"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(wrong, says):

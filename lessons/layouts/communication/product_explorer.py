@@ -16,8 +16,8 @@ from course_lib.pictures.shapes import Node
 from course_lib.pictures.text import devices_text
 from course_lib.specs import communication
 from course_lib.specs.communication import Communication
-from course_lib.specs.compared import Compared
 from course_lib.specs.drawing import Picture
+from course_lib.specs.explanation import Explanation
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -25,7 +25,7 @@ from course_lib.widgets import pieces
 from course_lib.widgets.controls import Choice, Group, State
 from lessons.layouts.mesh_layout_state import as_lists, entry_choice, known_entries, mesh_of
 
-Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Compared]
+Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Explanation]
 _MESHES = tuple(MeshSpec(zip("xyz", sizes, strict=False)) for sizes in [(8,), (4, 2), (2, 4), (2, 2, 2)])
 _SHAPES = ((16, 8), (8, 24))  # of the factors
 _AIR, _SIZE = 12.0, 12.0
@@ -95,16 +95,16 @@ class ProductExplorer(ObservingExplorer):
         """Returns what is said while the product runs."""
         return _("Running it. The first time this starts TensorFlow and takes some seconds.")
 
-    def run_for_real(self, state: State) -> Compared | None:
+    def run_for_real(self, state: State) -> Explanation | None:
         """Runs the product on real devices."""
         return self._observe(*_chosen(state)) if self._observe else None
 
-    def verdict(self, seen: Compared) -> str:
+    def verdict(self, seen: Explanation) -> str:
         """Returns what was predicted and seen in all, and whether they agree."""
         return "\n".join([*words.both_totals(seen), words.verdict(seen)])
 
     def shown(
-        self, state: State, seen: Compared | None, *, page: bool
+        self, state: State, seen: Explanation | None, *, page: bool
     ) -> tuple[Sequence[Node], Sequence[Node]]:
         """Returns the costs, the tensors, the steps, and what really ran in their place."""
         del page
