@@ -30,7 +30,7 @@ from benchmarks.training import (  # noqa: E402
     timed,
 )
 from course_lib.data.examples import Examples  # noqa: E402
-from course_lib.devices.collectives import collectives  # noqa: E402
+from course_lib.devices.graphs import collectives  # noqa: E402
 from course_lib.models.placement import OnMesh  # noqa: E402
 from course_lib.models.sentiment import DEFAULT_DIMS, MLP, initial_values  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402

@@ -29,7 +29,7 @@ __getattr__, __dir__ = face(
         "about": "varying",
         **dict.fromkeys(("last_line", "outcome"), "messages"),
         "run_program": "processes",
-        "collectives": "devices.collectives",
+        "collectives": "devices.graphs",
         "explain": "devices.explanation",
         **dict.fromkeys(("compare", "shard", "show"), "devices.components"),
         "to_numpy": "devices.dtensor",

@@ -8,8 +8,8 @@ from typing import Any
 import numpy.typing as npt
 
 from course_lib.devices import dtensor
-from course_lib.devices.collectives import result_and_collectives
 from course_lib.devices.components import layout_of
+from course_lib.devices.graphs import result_and_collectives
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow

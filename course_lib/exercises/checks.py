@@ -17,7 +17,7 @@ from course_lib import syllabus
 from course_lib.errors import CourseError
 from course_lib.exercises import questions
 from course_lib.exercises.faults import fault, stumbled_over_a_stub
-from course_lib.exercises.kinds import asked_for, wrong_kind
+from course_lib.exercises.kinds import unreadable, wrong_kind
 from course_lib.exercises.values import NotAnswered, answered, plain, same
 from course_lib.i18n import _, translated
 
@@ -180,7 +180,7 @@ def _hint(known: Exercise, given: object) -> str | None:
 def _failed(known: Exercise, answer: object, error: BaseException) -> Result:
     """Returns what to say of an error: a function's own, or else which kind of value is asked for."""
     if not (callable(known.right) and callable(answer)):
-        return Result(Status.WRONG, asked_for(plain(known.right), answer))
+        return Result(Status.WRONG, unreadable(plain(known.right), answer))
     if stumbled_over_a_stub(error):
         return Result(Status.OPEN, _not_answered(known))
     return Result(Status.WRONG, _("Your function fails.") + "\n" + fault(error))

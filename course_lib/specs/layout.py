@@ -71,14 +71,9 @@ class LayoutSpec:
         return tuple(name for name in self.sharding_specs if name != UNSHARDED)
 
     @property
-    def replicated_dims(self) -> tuple[str, ...]:
-        """The mesh dimensions over which the tensor is replicated, in the order of the mesh."""
-        return tuple(name for name in self.mesh.names if name not in self.sharding_specs)
-
-    @property
     def replicas(self) -> int:
-        """How many devices hold each element."""
-        return math.prod(self.mesh.dim_size(name) for name in self.replicated_dims)
+        """How many devices hold each element: those along the mesh dimensions that split no axis."""
+        return self.mesh.size // math.prod(self.num_shards(axis) for axis in range(self.num_axes))
 
     def num_shards(self, axis: int) -> int:
         """Returns into how many parts `axis` is split."""

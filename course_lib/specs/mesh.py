@@ -79,13 +79,6 @@ class MeshSpec(DrawsItself):
             device_id, position[name] = divmod(device_id, size)
         return {name: position[name] for name in self.names}
 
-    def device_id(self, coords: dict[str, int]) -> int:
-        """Returns the device at a position: the inverse of `coords`."""
-        device_id = 0
-        for name, size in self.dims:
-            device_id = device_id * size + coords[name]
-        return device_id
-
     def groups(self, *names: str) -> tuple[tuple[int, ...], ...]:
         """Returns the devices that differ only along the mesh dimensions `names`, group by group.
 

@@ -30,7 +30,7 @@ SIZES = (
 
 def told_and_seen(plan: Plan, model_class: type, sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """Returns the collectives of a step as predicted, as CPUs run them, and as observed."""
-    from course_lib.devices.collectives import collectives
+    from course_lib.devices.graphs import collectives
     from course_lib.training.trainer import Trainer
 
     spec = model_class.spec

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.plain_loop import PROGRAM, definitions
 from course_lib import MeshSpec
 from course_lib.devices import dtensor
-from course_lib.devices.collectives import collectives
+from course_lib.devices.graphs import collectives
 from tests.course import from_lesson
 
 classifier, transformer = from_lesson("how_long.networks", "classifier", "transformer")

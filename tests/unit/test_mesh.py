@@ -25,12 +25,6 @@ def test_positions_enumerate_the_grid_with_the_last_dimension_fastest(mesh):
     assert all(tuple(mesh.coords(device_id)) == mesh.names for device_id in range(mesh.size))
 
 
-@given(meshes())
-def test_a_device_and_its_position_are_inverse(mesh):
-    for device_id in range(mesh.size):
-        assert mesh.device_id(mesh.coords(device_id)) == device_id
-
-
 @given(meshes(), st.data())
 def test_groups_partition_the_devices_and_differ_only_along_their_dimensions(mesh, data):
     names = data.draw(st.sets(st.sampled_from(mesh.names)))

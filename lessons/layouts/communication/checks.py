@@ -48,7 +48,7 @@ def in_blocks(answer: Callable[..., Any]) -> str | None:
             )
         if not np.array_equal(dtensor.to_numpy(moved), values):
             return _("The layout is right, but the values are not those of the matrix.")
-        from course_lib.devices.collectives import collectives
+        from course_lib.devices.graphs import collectives
 
         try:
             ran = collectives(answer, matrix)

@@ -136,7 +136,7 @@ def _on_a_mesh(answer: Callable[..., Any], arrays: tuple[Array, ...], seen: list
     """Returns what a reader's function makes of DTensors, and notes the collectives that it takes."""
     refuse_new_axis(answer)
     with on_devices() as (tf, real):
-        from course_lib.devices.collectives import collectives
+        from course_lib.devices.graphs import collectives
 
         layouts = [_ROWS, _HEADS, _HEADS, _HEADS]
         tensors = [real.pack(*pair) for pair in zip(arrays, layouts, strict=True)]
