@@ -40,12 +40,12 @@ def waits_once_more(mine, device):
     return ring(mine, device) + device.receive(device.previous)
 
 
-def mistaken(*, adding=0, copying=0, off_by=0, keeps_adding=False, joined=np.concatenate):
+def mistaken(*, adding=0, off_by=0, keeps_adding=False, joined=np.concatenate):
     """Returns a ring with a mistake: steps too many or too few, the chunk beside the right one, no copies."""
 
     def all_reduce(mine, device):
         n, chunks = device.count, np.array_split(mine, device.count)
-        for half, num_steps in enumerate((n - 1 + adding, n - 1 + copying)):
+        for half, num_steps in enumerate((n - 1 + adding, n - 1)):
             for step in range(num_steps):
                 device.send(device.next, chunks[(device.id - 1 + half - step) % n])
                 at = (device.id - 2 + half - step + off_by * (not half)) % n
@@ -104,7 +104,6 @@ ATTEMPTS = {
             (mistaken(adding=-1), "is missing"),
             (mistaken(off_by=1), "is missing"),
             (mistaken(keeps_adding=True), "more than once"),
-            (mistaken(copying=1), "one chunk in each of the"),
             (mistaken(joined=list), "equal to"),
             (lambda mine, device: ring(mine, device) / device.count, "equal to"),
             (

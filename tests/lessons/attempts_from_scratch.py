@@ -39,10 +39,6 @@ def epsilon_after_the_correction(step, mean, square, old):
     return mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-7)
 
 
-def by_the_old_averages(step, mean, square, old):
-    return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * old[0] / (np.sqrt(old[1]) + 1e-7)
-
-
 def keeping_the_corrected(variable, gradients, learning_rate):
     mean = square = 0
     for step, gradient in enumerate(gradients, 1):
@@ -104,7 +100,6 @@ ATTEMPTS = {
             ),
             (keeping_the_corrected, "next step"),
             (adam(another_epsilon), "10^{-7}"),
-            (adam(by_the_old_averages), "by hand"),
         ),
     ),
     "from_scratch-momentum": Attempts(

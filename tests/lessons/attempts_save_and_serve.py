@@ -108,7 +108,6 @@ ATTEMPTS = {
             (added, "once for each device"),
             (lambda variable: dtensor.relayout(variable, everywhere(variable)), "still a DTensor"),
             (lambda variable: variable.numpy(), "non-replicated"),
-            (lambda variable: 2 * to_numpy(variable), "counts blocks"),
             (lambda variable: to_numpy(variable).astype("float32"), "type of the numbers"),
         ),
     ),

@@ -44,15 +44,6 @@ def on_all(x_parts, weight_parts, mesh):
     return [tf.add_n(own_parts(x_parts, weight_parts, mesh))] * len(x_parts)
 
 
-def to_the_first_of_a_group(x_parts, weight_parts, mesh):
-    products, places = own_parts(x_parts, weight_parts, mesh), mesh.local_device_locations()
-    totals = multiply(x_parts, weight_parts, mesh)
-    return [
-        total if place["feature"] == 0 else product
-        for place, total, product in zip(places, totals, products, strict=True)
-    ]
-
-
 ATTEMPTS = {
     "splitting_the_model-layouts": Attempts(
         right=(dict(reversed(layouts().items())),),
@@ -74,7 +65,6 @@ ATTEMPTS = {
             (lambda *inputs: multiply(*inputs, over="batch"), "along `batch`"),
             (lambda *inputs: multiply(*inputs, over="model"), "along `model`"),
             (lambda *inputs: multiply(*inputs, of_group=lambda parts: sum(parts) / len(parts)), "`x @ W1`"),
-            (to_the_first_of_a_group, "`x @ W1`"),
         ),
     ),
 }

@@ -92,7 +92,6 @@ ATTEMPTS = {
             (step(divide=by_own), "its own part"),
             (step(divide=by_own, operation="MEAN"), "Parts may differ"),
             (step(divide=lambda own, batch: own * replicas()), "Parts may differ"),
-            (step(divide=lambda own, batch: own * batch), "divided twice"),
             (step(divide=lambda own, batch: 1), "not divided"),
             (step(sign=1), "from all of them"),
             (step(update=False), "No copy"),

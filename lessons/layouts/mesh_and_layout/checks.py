@@ -39,7 +39,8 @@ def cut(answer: Cut) -> str | None:
             components = function(whole, guarded(dtensor.to_layout(layout)))
             if tf.is_tensor(components) and dtensor.dtensor.is_dtensor(components):
                 raise CourseError(_("Return a list with the component of each device, not yet packed."))
-        types = {part.dtype.name for part in components if hasattr(part, "dtype")}  # a list has none
+        parts = components if isinstance(components, (list, tuple)) else []
+        types = {part.dtype.name for part in parts if hasattr(part, "dtype")}  # a list has none
         for other in types - {whole.dtype.name}:
             raise CourseError(
                 _(

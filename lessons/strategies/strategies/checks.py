@@ -84,10 +84,6 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
             ),
             _stepped(lambda own, batch, replicas: own, all_reduce="MEAN"): equal_only,
             _stepped(lambda own, batch, replicas: own * replicas): equal_only,
-            _stepped(lambda own, batch, replicas: own * batch): _(
-                "The losses are divided twice: their mean over the part once more by the global batch. Take"
-                " their sum."
-            ),
             _stepped(lambda own, batch, replicas: 1): _(
                 "The losses are not divided. The loss is their mean over the global batch."
             ),
