@@ -30,7 +30,7 @@ def create_mesh(mesh: MeshSpec) -> Any:
     if mesh.size > num_devices():
         raise CourseError(
             _("There is no device {kind}:{device_id}.", kind=kind, device_id=mesh.size - 1),
-            allowed=_("meshes of at most {count} devices", count=num_devices()),
+            allowed=_("as many devices as there are: {count}", count=num_devices()),
             cure=_("Use fewer devices, or ask for more in setup(devices=...) and restart the kernel."),
         )
     return dtensor.create_mesh(list(mesh.dims), devices=[f"{kind}:{at}" for at in range(mesh.size)])

@@ -6,7 +6,7 @@ import pytest
 import course_lib
 from course_lib import MeshSpec, collectives
 from course_lib.devices import dtensor
-from course_lib.devices.explanation import relayout
+from course_lib.devices.graphs import relayout
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 

@@ -35,12 +35,12 @@ class ProductExplorer(ObservingExplorer):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
     Args:
-        observe: runs the product on real devices for the button: `course_lib.devices.explanation.product`.
+        observe: runs the product on real devices for the button: `course_lib.devices.graphs.product`.
             Without it the button is disabled.
     """
 
     name = "product"
-    example = "ProductExplorer(explanation.product)"
+    example = "ProductExplorer(graphs.product)"
 
     def __init__(self, observe: Observe | None = None) -> None:
         mesh = _MESHES[0]

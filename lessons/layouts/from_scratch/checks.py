@@ -14,7 +14,7 @@ from course_lib.exercises.devices import on_devices
 from course_lib.exercises.faults import is_stub
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.exercises.values import NotAnswered
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.specs.plan import data_parallel
 
 Array = npt.NDArray[Any]
@@ -201,7 +201,7 @@ def momentum(answer: Momentum) -> str | None:
             " twice, the second time from what was just written. Compute it once, and use that for both."
         ),
     }
-    told = _("{count} steps with three variables", count=_STEPS)
+    told = ngettext("{count} step with three variables", "{count} steps with three variables", _STEPS)
     cases = [Case(_draw_steps(np.random.default_rng(seed)), told=told) for seed in range(2)]
     hint = judge(
         answer,
