@@ -25,7 +25,7 @@ from tools.lesson.cells import Cell, named
 SOURCE_LANGUAGE = "en"
 SOURCE = "lesson.py"  # of a topic: lessons/part/topic/lesson.py
 _GITHUB = "https://github.com/"
-_CARD = re.compile(r"(predict|check)-(.+)")  # a text of such a name is a card: `course_lib.exercises.questions`
+_CARD = re.compile(r"(predict|check)-(.+)")  # names of cards: `course_lib.exercises.questions`
 _OF_JUPYTEXT = ("lines_to_next_cell", "lines_to_end_of_cell_marker")
 
 
