@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.programs import program
 from benchmarks.records import SEEDS, circumstances, run_of, seeds_told
-from course_lib.data.images import ImageSet
-from course_lib.data.mnist import load_mnist
+from course_lib.data.images import ImageSet, load_mnist
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()

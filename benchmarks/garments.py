@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.programs import program
 from benchmarks.records import SEEDS, circumstances, run_of, seeds_told
-from course_lib.data.fashion import load_fashion
-from course_lib.data.images import ImageSet, LabelledImages
+from course_lib.data.images import ImageSet, LabelledImages, load_fashion
 from course_lib.measured.files import Record
 from course_lib.runtime import start_tensorflow
 

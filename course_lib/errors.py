@@ -13,24 +13,20 @@ class CourseError(ValueError):
 
     Attributes:
         problem: one sentence that names the offending value.
-        allowed: what would have been accepted.
-        cure: what the reader can do now.
+        allowed: what would have been accepted; "" where the problem says it.
+        cure: what the reader can do now; "" where that is plain.
     """
 
-    def __init__(self, problem: str, *, allowed: str, cure: str) -> None:
+    def __init__(self, problem: str, *, allowed: str = "", cure: str = "") -> None:
         super().__init__(problem, allowed, cure)
         self.problem = problem
         self.allowed = allowed
         self.cure = cure
 
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                self.problem,
-                _("  Allowed: {allowed}", allowed=self.allowed),
-                _("  What to do: {cure}", cure=self.cure),
-            ]
-        )
+        allowed = _("  Allowed: {allowed}", allowed=self.allowed) if self.allowed else ""
+        cure = _("  What to do: {cure}", cure=self.cure) if self.cure else ""
+        return "\n".join(filter(None, (self.problem, allowed, cure)))
 
 
 def whole_number(value: object, problem: str, *, least: int = 0, most: int | None = None, cure: str) -> int:

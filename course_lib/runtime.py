@@ -8,7 +8,7 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ MAX_DEVICES = 64
 KINDS = ("CPU", "GPU")
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Request:
     """What `setup` asked for."""
 
@@ -31,7 +31,7 @@ class _Request:
     seed: int = 0
 
 
-_asked = {"for": _Request()}
+_request = _Request()
 _built_in: list[object] = []  # kept as long as TensorFlow knows them by their ids
 
 # TensorFlow's own variables, so that a reader's choice counts. Two operations at a time, one thread in each:
@@ -70,14 +70,26 @@ def setup(
         cure=_("Set LANGUAGE in the first cell to one of these."),
     )
     i18n.set_language(language)
-    request = _checked_request(devices, kind, seed)
+    one_of(
+        kind,
+        KINDS,
+        _("There is no kind of device {kind!r}.", kind=kind),
+        cure=_('Leave it out: the lessons use "CPU", which every machine has.'),
+    )
+    whole_number(
+        devices,
+        _("{devices!r} devices cannot be had.", devices=devices),
+        least=1,
+        most=MAX_DEVICES,
+        cure=_("The lessons use 8."),
+    )
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     _use_wide_font()
     _enable_colab_widgets()
     if _tensorflow_has_started():
-        _require_devices(sys.modules["tensorflow"], request)
-    _asked["for"] = request
+        _require_devices(sys.modules["tensorflow"], devices, kind)
+    _request.devices, _request.kind, _request.seed = devices, kind, seed
     random.seed(seed)
     np.random.seed(seed)
 
@@ -99,26 +111,25 @@ def start_tensorflow() -> Any:
         import tensorflow as tf
 
         if not _tensorflow_has_started():
-            request = _asked["for"]
-            _choose_devices(tf, request)
+            _choose_devices(tf)
             tf.get_logger().setLevel("ERROR")
-            tf.random.set_seed(request.seed)
+            tf.random.set_seed(_request.seed)
             tf.config.list_logical_devices()
-    _require_devices(tf, _asked["for"])
+    _require_devices(tf, _request.devices, _request.kind)
     return tf
 
 
 def device_kind() -> str:
     """Returns the kind of the devices that meshes are made of: what `setup` was given."""
-    return _asked["for"].kind
+    return _request.kind
 
 
 def num_devices() -> int:
     """Returns how many devices there are to make meshes of: what `setup` was given."""
-    return _asked["for"].devices
+    return _request.devices
 
 
-def _choose_devices(tf: Any, request: _Request) -> None:
+def _choose_devices(tf: Any) -> None:
     """Tells TensorFlow which devices to have: GPUs only where they were asked for, else it would use them.
 
     A GPU is not cut into virtual ones: NCCL refuses two participants on one. Beside GPUs there are as many
@@ -126,13 +137,23 @@ def _choose_devices(tf: Any, request: _Request) -> None:
 
     Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/communicators.html.
     """
-    wanted = request.devices if request.kind == "GPU" else 0
+    wanted = _request.devices if _request.kind == "GPU" else 0
     gpus = tf.config.list_physical_devices("GPU")
     if len(gpus) < wanted:
-        raise _too_few_gpus(len(gpus), wanted)
+        raise CourseError(
+            _(
+                "{wanted} × GPU were asked for, but TensorFlow finds {found} × GPU on this machine.",
+                found=len(gpus),
+                wanted=wanted,
+            ),
+            allowed=_(
+                "as many GPUs as there are, or any number of virtual CPUs up to {most}", most=MAX_DEVICES
+            ),
+            cure=_('Write kind="CPU", or ask for fewer GPUs.'),
+        )
     tf.config.set_visible_devices(gpus[:wanted], "GPU")
     cpus = tf.config.list_physical_devices("CPU")
-    virtual = [tf.config.LogicalDeviceConfiguration()] * request.devices
+    virtual = [tf.config.LogicalDeviceConfiguration()] * _request.devices
     tf.config.set_logical_device_configuration(cpus[0], virtual)
 
 
@@ -157,35 +178,6 @@ def _quiet_native_logs() -> Iterator[None]:
             os.close(saved)
 
 
-def _checked_request(devices: int, kind: str, seed: int) -> _Request:
-    one_of(
-        kind,
-        KINDS,
-        _("There is no kind of device {kind!r}.", kind=kind),
-        cure=_('Leave it out: the lessons use "CPU", which every machine has.'),
-    )
-    num_devices = whole_number(
-        devices,
-        _("{devices!r} devices cannot be had.", devices=devices),
-        least=1,
-        most=MAX_DEVICES,
-        cure=_("The lessons use 8."),
-    )
-    return _Request(num_devices, kind, seed)
-
-
-def _too_few_gpus(found: int, wanted: int) -> CourseError:
-    return CourseError(
-        _(
-            "{wanted} × GPU were asked for, but TensorFlow finds {found} × GPU on this machine.",
-            found=found,
-            wanted=wanted,
-        ),
-        allowed=_("as many GPUs as there are, or any number of virtual CPUs up to {most}", most=MAX_DEVICES),
-        cure=_('Write kind="CPU", or ask for fewer GPUs.'),
-    )
-
-
 def _tensorflow_has_started() -> bool:
     """Whether TensorFlow's devices are fixed: imported is not yet started."""
     if "tensorflow" not in sys.modules:
@@ -195,30 +187,20 @@ def _tensorflow_has_started() -> bool:
     return bool(context()._initialized)  # no public way to ask without starting it
 
 
-def _require_devices(tf: Any, request: _Request) -> None:
-    started_with = len(local_names(tf.config.list_logical_devices(request.kind)))
-    if started_with != request.devices:
+def _require_devices(tf: Any, devices: int, kind: str) -> None:
+    # In a cluster TensorFlow lists the devices of all processes.
+    local = {device.name.rpartition("device:")[2] for device in tf.config.list_logical_devices(kind)}
+    if len(local) != devices:
         raise CourseError(
             _(
                 "TensorFlow already runs with {started_with} × {kind}; {devices} × {kind} were asked for.",
-                kind=request.kind,
-                started_with=started_with,
-                devices=request.devices,
+                kind=kind,
+                started_with=len(local),
+                devices=devices,
             ),
             allowed=_("the devices that TensorFlow was started with"),
             cure=_("Restart the kernel and run the first cell before anything else."),
         )
-
-
-def local_names(devices: Iterable[Any]) -> set[str]:
-    """Returns the names of devices within a process; in a cluster TensorFlow lists those of all processes.
-
-    >>> from types import SimpleNamespace as Device
-    >>> cluster = [Device(name=f"/job:worker/replica:0/task:{task}/device:CPU:0") for task in range(2)]
-    >>> local_names(cluster)
-    {'CPU:0'}
-    """
-    return {device.name.rpartition("device:")[2] for device in devices}
 
 
 def _use_wide_font() -> None:

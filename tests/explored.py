@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from course_lib.specs.communication import product
-from course_lib.specs.compared import Compared
+from course_lib.specs.explanation import Explanation
 from course_lib.widgets import reading
 
 
@@ -62,8 +62,8 @@ def whole(table, number):
     return [tag, table["parts"][attributes], *(whole(table, child) for child in children)]
 
 
-def ran_as_predicted(left, right, wanted) -> Compared:
+def ran_as_predicted(left, right, wanted) -> Explanation:
     """Stands in for real devices that multiply matrices: runs what is predicted, as CPUs do."""
     predicted = product(left, right, wanted)
     seen = tuple(each.as_run("CPU") for each in predicted.collectives)
-    return Compared(predicted, seen, predicted.result.layout)
+    return Explanation(predicted, seen, predicted.result.layout)

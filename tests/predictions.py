@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lessons
-from course_lib.exercises import kept, lesson_files
+from course_lib.exercises import choices, questions
 from tests.course import have_lessons
 
 ORDER = """
@@ -69,8 +69,8 @@ def lesson_in(folder: Path) -> Iterator[None]:
     write_lesson(folder)
     with pytest.MonkeyPatch.context() as patch:
         have_lessons(patch, *map(Path, lessons.__path__), folder)
-        kept.forget()
-        lesson_files._cards.cache_clear()
+        choices.forget()
+        questions._cards.cache_clear()
         yield
-    kept.forget()
-    lesson_files._cards.cache_clear()
+    choices.forget()
+    questions._cards.cache_clear()

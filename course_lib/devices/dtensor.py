@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import whole_number
+from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, num_devices, start_tensorflow
+from course_lib.specs.components import Components
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 
@@ -26,15 +27,13 @@ def create_mesh(mesh: MeshSpec) -> Any:
         CourseError: the mesh has more places than there are devices.
     """
     kind = device_kind()
-    last = whole_number(
-        mesh.size - 1,
-        _("There is no device {kind}:{device_id}.", kind=kind, device_id=mesh.size - 1),
-        most=num_devices() - 1,
-        cure=_("Use fewer devices, or ask for more in setup(devices=...) and restart the kernel."),
-    )
-    return dtensor.create_mesh(
-        list(mesh.dims), devices=[f"{kind}:{device_id}" for device_id in range(last + 1)]
-    )
+    if mesh.size > num_devices():
+        raise CourseError(
+            _("There is no device {kind}:{device_id}.", kind=kind, device_id=mesh.size - 1),
+            allowed=_("as many devices as there are: {count}", count=num_devices()),
+            cure=_("Use fewer devices, or ask for more in setup(devices=...) and restart the kernel."),
+        )
+    return dtensor.create_mesh(list(mesh.dims), devices=[f"{kind}:{at}" for at in range(mesh.size)])
 
 
 def to_layout(layout: LayoutSpec, mesh: Any | None = None) -> Any:
@@ -90,7 +89,7 @@ def fetch_layout(tensor: Any) -> LayoutSpec:
 
 def to_numpy(tensor: Any) -> Array:
     """Returns the whole tensor, `[...] global`, put together from the components on the host."""
-    return fetch_layout(tensor).observed(unpack(tensor)).whole
+    return Components.of(fetch_layout(tensor), unpack(tensor)).whole
 
 
 def _read(tensor: Any) -> Any:

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib import processes
-from course_lib.devices import dtensor, observed
-from course_lib.devices.seen import layout_of
+from course_lib.devices import dtensor
+from course_lib.devices.components import layout_of
+from course_lib.devices.graphs import result_and_collectives
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.messages import last_line
@@ -73,7 +74,7 @@ def _found(function: Function, tensors: Sequence[Any], compiled: bool) -> tuple[
     if not compiled:
         return function(*tensors), ()
     mesh = dtensor.fetch_layout(tensors[0]).mesh
-    found, seen = observed.result_and_collectives(function, tensors, mesh, combine=True)
+    found, seen = result_and_collectives(function, tensors, mesh, combine=True)
     return found, tuple(f"{each.kind} {', '.join(each.mesh_dims)}" for each in seen)
 
 

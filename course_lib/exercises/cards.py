@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course_lib.exercises import kept
-from course_lib.exercises.predictions import Prediction
+from course_lib.exercises import choices
+from course_lib.exercises.questions import Question
 from course_lib.i18n import _, later
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
@@ -22,28 +22,28 @@ class Card(TreeWidget):
     """Asks for a prediction: a notebook keeps the answer for `reveal`, a page comments on it at once.
 
     Args:
-        prediction: what is asked. An answer that was kept before stays chosen.
+        question: what is asked. An answer that was kept before stays chosen.
     """
 
     kind = "prediction"
     title = later("Predict")
 
-    def __init__(self, prediction: Prediction) -> None:
-        self._prediction, self._options = prediction, prediction.options()
-        self.name = prediction.prediction_id
-        super().__init__({"chosen": kept.of(prediction.prediction_id).chosen})
+    def __init__(self, question: Question) -> None:
+        self._question, self._choice = question, choices.of(question.question_id)
+        self.name = question.question_id
+        super().__init__({"chosen": self._choice.now})
         self.observe(self._keep, "state")
 
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the question over its answers, or over a field where a number is asked for."""
-        if self._prediction.is_typed:
-            return [Group(self._prediction.question, [Number(_CHOSEN, _("Your number"), whole=False)])]
+        if self._question.is_typed:
+            return [Group(self._question.text, [Number(_CHOSEN, _("Your number"), whole=False)])]
         return self.page_controls(state)
 
     def page_controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
         """Returns the question over its answers."""
-        answers = [(place, option.text) for place, option in enumerate(self._options)]
-        return [Group(self._prediction.question, [Choice(_CHOSEN, answers)])]
+        answers = [(place, option.text) for place, option in enumerate(self._question.offered)]
+        return [Group(self._question.text, [Choice(_CHOSEN, answers)])]
 
     def body(self, state: State) -> Sequence[Node]:
         """Returns what to do next."""
@@ -59,14 +59,14 @@ class Card(TreeWidget):
 
     def still(self) -> Node:
         """Returns the question and its answers."""
-        answers = [node("li", *words(option.text)) for option in self._options]
-        return node("div", node("p", *words(self._prediction.question)), node("ul", *answers))
+        answers = [node("li", *words(option.text)) for option in self._question.offered]
+        return node("div", node("p", *words(self._question.text)), node("ul", *answers))
 
     def _keep(self, *_change: object) -> None:
-        kept.of(self._prediction.prediction_id).chosen = self.state["chosen"]
+        self._choice.now = self.state["chosen"]
 
     def _what_next(self, chosen: Any) -> str:
-        if kept.of(self._prediction.prediction_id).is_late(chosen):
+        if self._choice.is_late(chosen):
             return _("Kept, but not counted: the value was shown before. Run the next cell again.")
         return _("Kept. Run the next cell.")
 
@@ -74,12 +74,11 @@ class Card(TreeWidget):
         to_confirm = pieces.spoken("confirm", "", data_text=_("Press Enter to choose this answer."))
         if place is None:
             return [to_confirm, pieces.spoken("verdict", "")]
-        option = self._options[place]
-        right = self._prediction.is_right(option)
-        if right:  # why, says the measurement below, which the choice opens
+        option = self._question.offered[place]
+        if option.right:  # why, says the measurement below, which the choice opens
             mark, said = node("strong", "✓", aria_hidden="true"), _("Right.")
         else:
-            mark, said = node("strong", "✗", role="img", aria_label=_("Wrong")), option.comment
+            mark, said = node("strong", "✗", role="img", aria_label=_("Wrong")), option.said
         verdict = node(
             "p",
             mark,
@@ -87,7 +86,7 @@ class Card(TreeWidget):
             *words(said),
             class_="verdict",
             role="status",
-            data_predicted=self._prediction.prediction_id,
-            data_right="true" if right else "false",
+            data_predicted=self._question.question_id,
+            data_right="true" if option.right else "false",
         )
         return [to_confirm, verdict]

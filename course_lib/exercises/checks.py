@@ -1,7 +1,7 @@
 """Exercises that check themselves: an answer in, right or a hint out, in the reader's language.
 
 Those of a lesson are in `checks.py` in its folder, and found by the beginning of their ids; a simple answer
-stands in the lesson's source (`course_lib.exercises.asked`).
+stands in the lesson's source (`course_lib.exercises.questions`).
 """
 
 from __future__ import annotations
@@ -13,28 +13,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-import numpy as np
-
+from course_lib import syllabus
 from course_lib.errors import CourseError
-from course_lib.exercises import lesson_files
-from course_lib.exercises.answers import NotAnswered, answered, is_number, plain, refusal, same
+from course_lib.exercises import questions
 from course_lib.exercises.faults import fault, stumbled_over_a_stub
-from course_lib.exercises.kinds import asked_for, wrong_kind
+from course_lib.exercises.kinds import unreadable, wrong_kind
+from course_lib.exercises.values import NotAnswered, answered, plain, same
 from course_lib.i18n import _, translated
-
-__all__ = [
-    "Exercise",
-    "NotAnswered",
-    "Result",
-    "Status",
-    "answered",
-    "check",
-    "exercise",
-    "find",
-    "refusal",
-    "same",
-    "yours_or_ours",
-]
 
 Verify = Callable[[Any], str | None]
 
@@ -127,24 +112,25 @@ def exercise(
 
 def find(exercise_id: str) -> Exercise | None:
     """Returns the exercise of that id; `None` where there is none."""
-    if exercise_id not in _registry:
-        lesson_files.import_checks(exercise_id)
+    place = syllabus.find(exercise_id.partition("-")[0])
+    if exercise_id not in _registry and place is not None and (place.folder / "checks.py").exists():
+        syllabus.module(f"{place.topic}.checks")  # it registers its exercises
     return _registry.get(exercise_id) or _of_source(exercise_id)
 
 
 def _of_source(exercise_id: str) -> Exercise | None:
     """Returns an exercise whose simple answer stands in the lesson's source; None where there is none."""
-    asked = lesson_files.asked("check", exercise_id)
-    if asked is None:
+    question = questions.find("check", exercise_id)
+    if question is None:
         return None
 
     def verify(answer: object) -> str | None:
-        known = next((each for each in asked.answers if same(answer, each.value)), None)
+        known = next((option for option in question.options if same(answer, plain(option.value))), None)
         if known is None:
-            return translated(asked.otherwise)
-        return None if known.right else translated(known.comment)
+            return translated(question.otherwise)
+        return None if known.right else known.said
 
-    return Exercise(verify, asked.right.value)
+    return Exercise(verify, question.right.value)
 
 
 def check(exercise_id: str, answer: object) -> Result:
@@ -185,22 +171,16 @@ def yours_or_ours(exercise_id: str, answer: Any) -> Any:
 
 
 def _hint(known: Exercise, given: object) -> str | None:
-    answer = plain(_without_axis(answered(given), known.right))
+    answer = plain(answered(given))
     if known.unanswered is not None and same(answer, known.unanswered):
         raise NotAnswered
     return wrong_kind(answer, plain(known.right), given) or known.verify(answer)
 
 
-def _without_axis(given: Any, right: object) -> Any:
-    """Returns an array of one number as that number, where one is asked for."""
-    one = isinstance(given, np.ndarray) and given.size == 1 and is_number(plain(right))
-    return given.reshape(()) if one else given
-
-
 def _failed(known: Exercise, answer: object, error: BaseException) -> Result:
     """Returns what to say of an error: a function's own, or else which kind of value is asked for."""
     if not (callable(known.right) and callable(answer)):
-        return Result(Status.WRONG, asked_for(plain(known.right), answer))
+        return Result(Status.WRONG, unreadable(plain(known.right), answer))
     if stumbled_over_a_stub(error):
         return Result(Status.OPEN, _not_answered(known))
     return Result(Status.WRONG, _("Your function fails.") + "\n" + fault(error))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.errors import CourseError
 from course_lib.exercises import limit
-from course_lib.exercises.answers import NotAnswered, answered, plain
-from course_lib.exercises.comparing import TOLERANCE, close, first_difference
 from course_lib.exercises.faults import fault, stumbled_over_a_stub
-from course_lib.exercises.shown import input_text, is_long, num_parts, value_text
+from course_lib.exercises.values import (
+    NotAnswered,
+    answered,
+    first_difference,
+    is_long,
+    num_parts,
+    outlined,
+    plain,
+    same,
+)
 from course_lib.i18n import _
-from course_lib.runtime import start_tensorflow
+
+TOLERANCE = 1e-4  # of the largest number of a result: for float32, and for a guard such as + 1e-8
 
 Function = Callable[..., Any]
 Draw = Callable[[np.random.Generator], tuple[Any, ...]]
@@ -78,11 +85,10 @@ def judge(
     an error with its line.
 
     Args:
-        answer: the reader's function. It gets arrays; where it fails on those and TensorFlow is loaded, it
-            gets tensors.
-        reference: a right one, on arrays.
+        answer: the reader's function.
+        reference: a right one.
         cases: the inputs.
-        misconceptions: functions with plausible mistakes, on arrays, each with its hint.
+        misconceptions: functions with plausible mistakes, each with its hint.
         run: calls the reader's function another way: `run(answer, *inputs)` returns what is compared with
             `reference(*inputs)`. For distributed code it makes the DTensors and reads them back.
         tolerance: by how much a number may be off, as a part of the largest one in the result.
@@ -92,57 +98,21 @@ def judge(
         NotAnswered: the function returns `...`, or stumbles over one that it still holds.
     """
     inputs = list(cases)
-    expected = [plain(reference(*_fresh(case.inputs))) for case in inputs]
-    outcomes = _outcomes(answer, inputs, run)
-
-    def agrees(outcome: _Outcome, value: object) -> bool:
-        return outcome.error is None and close(outcome.value, value, tolerance)
-
-    wrong = [at for at, outcome in enumerate(outcomes) if not agrees(outcome, expected[at])]
-    if not wrong:
+    called = _answering(answer)
+    outcomes = _outcomes(called if run is None else lambda *given: run(called, *given), inputs)
+    expected = [_Outcome(plain(reference(*_fresh(case.inputs)))) for case in inputs]
+    alike = [_alike(*pair, tolerance) for pair in zip(outcomes, expected, strict=True)]
+    if all(alike):
         return None
-    at = min(wrong, key=lambda at: (bool(inputs[at].hint), _size(inputs[at].inputs)))
-    ordinary = {} if inputs[at].hint else (misconceptions or {})
-    for misconception, hint in ordinary.items():
-        if _agrees_with(misconception, inputs, outcomes, tolerance):
+    wrong = [at for at, agrees in enumerate(alike) if not agrees]
+    at = min(wrong, key=lambda at: (bool(inputs[at].hint), num_parts(plain(inputs[at].inputs))))
+    ordinary = [number for number, case in enumerate(inputs) if not case.hint]
+    for misconception, hint in (misconceptions or {}).items() if at in ordinary else ():
+        theirs = _outcomes(misconception, [inputs[number] for number in ordinary])
+        ours = [outcomes[number] for number in ordinary]
+        if all(_alike(*pair, tolerance) for pair in zip(ours, theirs, strict=True)):
             return hint
-    return _failure(reference, inputs[at], outcomes[at], expected[at], tolerance, advice=advice)
-
-
-def with_lists_or_arrays(function: Function, *inputs: Any) -> Any:
-    """Returns what a function gives, an array of one number as that number.
-
-    A function that cannot do with a list is called again with an array.
-    """
-    arrays = [np.array(each) if isinstance(each, list) else each for each in inputs]
-    try:
-        value = function(*inputs)
-    except Exception as error:
-        try:
-            value = function(*arrays)
-        except Exception:
-            raise error from None
-    return value.reshape(()) if isinstance(value, np.ndarray) and value.size == 1 else value
-
-
-def _outcomes(answer: Function, cases: Sequence[Case], run: Run | None) -> list[_Outcome]:
-    if run is not None:
-        return _called_on(lambda *inputs: run(_answering(answer), *inputs), cases)
-    outcomes = _called_on(answer, cases)
-    if "tensorflow" not in sys.modules or not _failures(outcomes):
-        return outcomes
-    try:
-        tf = start_tensorflow()
-    except CourseError:  # it runs with other devices than the course's
-        return outcomes
-    again = _called_on(lambda *inputs: answer(*_as_tensors(inputs, tf)), cases)
-    return again if _failures(again) < _failures(outcomes) else outcomes
-
-
-def _as_tensors(value: Any, tf: Any) -> Any:
-    if isinstance(value, (tuple, list)):
-        return type(value)(_as_tensors(part, tf) for part in value)
-    return tf.constant(value) if isinstance(value, np.ndarray) else value
+    return _failure(reference, inputs[at], outcomes[at], expected[at].value, tolerance, advice=advice)
 
 
 def _answering(answer: Function) -> Function:
@@ -155,11 +125,7 @@ def _answering(answer: Function) -> Function:
     return answering
 
 
-def _failures(outcomes: Sequence[_Outcome]) -> int:
-    return sum(outcome.error is not None for outcome in outcomes)
-
-
-def _called_on(function: Function, cases: Sequence[Case]) -> list[_Outcome]:
+def _outcomes(function: Function, cases: Sequence[Case]) -> list[_Outcome]:
     return [_call(function, case.inputs) for case in cases]
 
 
@@ -191,43 +157,35 @@ def _fresh(value: Any) -> Any:
     return value.copy() if isinstance(value, (np.ndarray, dict)) else value
 
 
-def _agrees_with(
-    misconception: Function, cases: Sequence[Case], outcomes: Sequence[_Outcome], tolerance: float
-) -> bool:
-    """Returns whether a misconception explains the outcomes of all inputs without a hint of their own."""
-    return all(
-        _alike(outcome, _call(misconception, case.inputs), tolerance)
-        for case, outcome in zip(cases, outcomes, strict=True)
-        if not case.hint
-    )
-
-
 def _alike(ours: _Outcome, theirs: _Outcome, tolerance: float) -> bool:
     if ours.error is not None or theirs.error is not None:
         return ours.error is not None and theirs.error is not None
-    return close(ours.value, theirs.value, tolerance)
-
-
-def _size(inputs: tuple[Any, ...]) -> int:
-    return num_parts(plain(inputs))
+    return same(ours.value, theirs.value, tolerance)
 
 
 def _failure(
     reference: Function, case: Case, outcome: _Outcome, expected: object, tolerance: float, *, advice: str
 ) -> str:
-    given = case.told or input_text(reference, case.inputs)
+    given = case.told or _named(reference, case.inputs)
     if outcome.error is not None:
         lines = [_("Your function fails for {given}.", given=given), fault(outcome.error), case.hint]
         return "\n".join(line for line in lines if line)
     if outcome.value is None:
         return _("For {given} your function gives nothing. Does it end with `return`?", given=given)
     place, part, right = first_difference(outcome.value, expected, tolerance)
-    values = {"given": given, "place": place, "value": value_text(part)}
+    values = {"given": given, "place": place, "value": outlined(part)}
     if place:
         found = _("For {given} your function makes `{place}` equal to `{value}`.", **values)
     else:
         found = _("For {given} your function gives `{value}`.", **values)
     return f"{found}\n{case.hint or advice or _advice(case, part, right)}"
+
+
+def _named(function: Function, inputs: Sequence[Any]) -> str:
+    """Returns the arguments of a call with the names that `function` gives them."""
+    texts = [outlined(plain(each)) for each in inputs]
+    names = inspect.signature(function).parameters
+    return _(", ").join(f"`{name} = {text}`" for name, text in zip(names, texts, strict=False))
 
 
 def _advice(case: Case, value: object, expected: object) -> str:

@@ -1,144 +1,158 @@
-"""Predictions: a question of a lesson's source, in the reader's language, and the reader's answer to it."""
+"""Predictions: a card asks before a cell runs, `reveal` compares afterwards, `score` counts at the end."""
 
 from __future__ import annotations
 
+import html
+import json
 from dataclasses import dataclass
-from typing import Any
 
-from course_lib.exercises import checks, lesson_files
-from course_lib.exercises.asked import Answer, Asked
-from course_lib.exercises.values import settled, shown
-from course_lib.i18n import translated
-
-
-@dataclass(frozen=True)
-class Option:
-    """A plausible answer, in the reader's language.
-
-    Attributes:
-        value: the answer.
-        comment: what there is to say to the reader who chose it.
-        label: the text that is shown, where it is not the value itself.
-    """
-
-    value: object
-    comment: str
-    label: str = ""
-
-    @property
-    def text(self) -> str:
-        """The answer as the reader sees it."""
-        return self.label or f"`{shown(self.value)}`"
+from course_lib.exercises import choices, questions
+from course_lib.exercises.checks import Result, Status, with_code
+from course_lib.exercises.questions import Option, Question
+from course_lib.exercises.values import shown
+from course_lib.i18n import _
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """A question with its right answer.
+class Revealed:
+    """What was measured, below it how the reader's prediction compares, then why it came out.
 
     Attributes:
-        prediction_id: the lesson's topic, then what it asks, such as "mesh_and_layout-hybrid".
-        asked: the question as the source has it.
+        measured: the value as text.
+        verdict: how the prediction compares; None where none was made.
+        why: why the right answer is right; "" where the value is not the one that the question is about.
+        in_words: whether the text is a sentence of the reader's language, and not a value.
     """
 
-    prediction_id: str
-    asked: Asked
+    measured: str
+    verdict: Result | None
+    why: str = ""
+    in_words: bool = False
 
-    @property
-    def question(self) -> str:
-        """The question."""
-        return translated(self.asked.question)
+    def __repr__(self) -> str:
+        verdict = "" if self.verdict is None else repr(self.verdict)
+        return "\n".join(filter(None, (self.measured, verdict, self.why)))
 
-    @property
-    def why(self) -> str:
-        """Why the right answer is right: what there is to say to it."""
-        return translated(self.asked.right.comment)
-
-    @property
-    def is_typed(self) -> bool:
-        """Whether the reader types a number; the options are then the numbers with a comment of their own."""
-        return bool(self.asked.otherwise)
-
-    def options(self) -> list[Option]:
-        """Returns the options by their values, so that their order tells nothing."""
-        options = [_option(answer) for answer in self.asked.answers]
-        try:
-            return sorted(options, key=lambda option: option.value)  # type: ignore[arg-type,return-value]
-        except TypeError:  # numbers first, in their order
-            return sorted(options, key=lambda option: _place(option.value))
-
-    def is_right(self, option: Option) -> bool:
-        """Returns whether an option is the right answer."""
-        return checks.same(option.value, self.asked.right.value)
-
-    def fits_measured(self, measured: object) -> bool:
-        """Returns whether `measured` is the value that the question is about. Never raises."""
-        right = self.asked.right
-        if isinstance(right.value, str) and isinstance(measured, str):
-            return measured == right.value or measured.startswith(f"{right.value}: ")  # an error's message
-        if right.off_by:
-            return _near(measured, right.value, right.off_by)
-        return equal(measured, right.value)
-
-    def answer(self, chosen: Any) -> Option | None:
-        """Returns the answer that the reader chose; None where there is none.
-
-        Args:
-            chosen: the place of an option in `options()`, or the number in the field; None for no choice.
-        """
-        if chosen is None:
-            return None
-        return self._of_number(chosen) if self.is_typed else self.options()[chosen]
-
-    def _of_number(self, number: float) -> Option:
-        """Returns the option of a number, with the right one's comment where the number is as right."""
-        options = self.options()
-        known = next((option for option in options if equal(number, option.value)), None)
-        if known is None and self.fits_measured(number):
-            known = Option(self.asked.right.value, self.why, label=f"`{shown(number)}`")
-        return known or Option(number, translated(self.asked.otherwise))
+    def _repr_html_(self) -> str:
+        # JupyterLab leaves the first line of a folded output to read: it tells nothing.
+        heading = _("What came out")
+        value = html.escape(self.measured, quote=False)
+        shown_value = f"<p>{with_code(self.measured)}</p>" if self.in_words else f"<pre>{value}</pre>"
+        verdict = "" if self.verdict is None else self.verdict._repr_html_()
+        why = f"<p>{with_code(self.why)}</p>" if self.why else ""
+        return f"{heading}\n{shown_value}{verdict}{why}"
 
 
-def find(prediction_id: object) -> Prediction | None:
-    """Returns the prediction of that id; `None` where there is none."""
-    asked = lesson_files.asked("predict", prediction_id)
-    return None if asked is None else Prediction(str(prediction_id), asked)
+@dataclass(frozen=True)
+class Score:
+    """How many predictions of a lesson the reader made, and how many were right.
 
-
-def predictions(lesson: object) -> tuple[Prediction, ...]:
-    """Returns the predictions of a lesson, such as "a_run", in the order in which they are asked."""
-    return tuple(known for name in lesson_files.predictions(lesson) if (known := find(name)))
-
-
-def equal(measured: object, expected: object) -> bool:
-    """Returns whether two values are the same as far as they are shown. Never raises.
-
-    >>> equal(4 / 27, 0.148), equal([2, 4], (2, 4)), equal(0.149, 0.148)
-    (True, True, False)
+    Attributes:
+        lesson: its topic, such as "a_run".
+        total: how many it asks for.
+        made: how many were made before their values were shown.
+        right: how many of these were right.
     """
-    try:
-        return checks.same(settled(measured), settled(expected))
-    except Exception:
-        return False
 
+    lesson: str
+    total: int
+    made: int
+    right: int
 
-def _near(measured: Any, value: Any, off_by: float) -> bool:
-    """Returns whether a number, or each number of a dictionary, is as near as it must be."""
-    if isinstance(value, dict):
-        return isinstance(measured, dict) and all(
-            name in measured and _near(measured[name], part, off_by) for name, part in value.items()
+    def __repr__(self) -> str:
+        return self._said(self.made, self.right)
+
+    def _repr_html_(self) -> str:
+        """Returns an element that counts by itself on a page without a kernel."""
+        said = [[self._said(made, right) for right in range(made + 1)] for made in range(self.total + 1)]
+        texts = html.escape(json.dumps(said, ensure_ascii=False))
+        return f'<course-score data-lesson="{self.lesson}" data-said="{texts}">{self!r}</course-score>'
+
+    def _said(self, made: int, right: int) -> str:
+        if not made:
+            return _("You made no prediction in this lesson.")
+        return _(
+            "Predictions made: {made} of {total}. Right: {right}.", made=made, total=self.total, right=right
         )
-    try:
-        return bool(abs(float(measured) - value) <= off_by)
-    except (TypeError, ValueError):
-        return False
 
 
-def _place(value: object) -> tuple[bool, float, str]:
-    """Returns where an option stands among values of unlike types: numbers first, by their size."""
-    if isinstance(value, int | float):
-        return False, float(value), ""
-    return True, 0.0, shown(value)
+def predict(prediction_id: str) -> object:
+    """Returns the card that asks for a prediction and keeps the reader's answer. Never raises.
+
+    >>> predict("mesh_and_layout-no-such-prediction")
+    ✗ There is no prediction 'mesh_and_layout-no-such-prediction'. Restore the id in this cell.
+    """
+    question = questions.find("predict", prediction_id)
+    if question is None:
+        return _unknown(prediction_id)
+    from course_lib.exercises.cards import Card  # here, since widgets take a while to import
+
+    return Card(question)
 
 
-def _option(answer: Answer) -> Option:
-    return Option(answer.value, translated(answer.comment), translated(answer.label))
+def reveal(prediction_id: str, measured: object) -> Revealed:
+    """Returns what was measured, how the reader's prediction compares, and why it came out. Never raises.
+
+    The first time decides what the reader predicted: an answer that is chosen later is compared, not counted.
+
+    Args:
+        prediction_id: that of the card.
+        measured: what running the code gave.
+    """
+    value = measured if isinstance(measured, str) else shown(measured)
+    question = questions.find("predict", prediction_id)
+    if question is None:
+        return Revealed(value, _unknown(prediction_id))
+    label = _label(question, measured)
+    if not question.right.fits(measured):
+        hint = _("This is not the value that the question is about: was a cell changed? No answer applies.")
+        return Revealed(label or value, Result(Status.OPEN, hint), in_words=bool(label))
+    return Revealed(label or value, _verdict(question), question.right.said, bool(label))
+
+
+def score(lesson: str) -> Score | Result:
+    """Returns how many predictions of a lesson, such as "a_run", the reader made and how many were right."""
+    asked = questions.predictions(lesson)
+    if not asked:
+        hint = _(
+            "There is no prediction in a lesson {name}. Restore the topic in this cell.", name=shown(lesson)
+        )
+        return Result(Status.WRONG, hint)
+    made = list(filter(None, (each.option(choices.of(each.question_id).counted) for each in asked)))
+    return Score(lesson, len(asked), len(made), sum(option.right for option in made))
+
+
+def _label(question: Question, measured: object) -> str:
+    """Returns the words of the option whose name was measured, such as "equal"; "" where there is none."""
+    named = [option for option in question.options if option.label and isinstance(measured, str)]
+    return next((option.text for option in named if option.value == measured), "")
+
+
+def _verdict(question: Question) -> Result | None:
+    """Returns how the reader's answer compares; None where there is none."""
+    choice = choices.of(question.question_id)
+    choice.reveal()
+    option = question.option(choice.now)
+    if option is None:
+        return None
+    return Result(
+        Status.RIGHT if option.right else Status.WRONG, _told(option, late=choice.is_late(choice.now))
+    )
+
+
+def _told(option: Option, *, late: bool) -> str:
+    comment = "" if option.right else option.said  # why the right answer is right is said to every reader
+    if late:
+        told = _(
+            "You chose {answer} after the value was shown, so it is not counted. {comment}",
+            answer=option.text,
+            comment=comment,
+        )
+    else:
+        told = _("You predicted {answer}. {comment}", answer=option.text, comment=comment)
+    return told.strip()
+
+
+def _unknown(prediction_id: object) -> Result:
+    hint = _("There is no prediction {name}. Restore the id in this cell.", name=shown(prediction_id))
+    return Result(Status.WRONG, hint)

@@ -19,7 +19,7 @@ from course_lib.pictures.tensors import small_tensor
 from course_lib.pictures.text import mark
 from course_lib.specs.collectives import Collective
 from course_lib.specs.communication import Communication, Rule, Step
-from course_lib.specs.compared import Compared, Pair
+from course_lib.specs.explanation import Explanation, Pair
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
@@ -47,7 +47,7 @@ class Row:
 
 
 @draw.register
-def _compared_figure(compared: Compared) -> Figure:
+def _compared_figure(compared: Explanation) -> Figure:
     """Returns the tensors, the steps and what they come to."""
     drawings = [arranging.flowing(tensor_drawings(compared.predicted), _GAP, _WIDTH)]
     text = words.tensor_lines(compared.predicted)
@@ -82,7 +82,7 @@ def step_rows(communication: Communication) -> list[Row]:
     ]
 
 
-def pair_rows(compared: Compared) -> list[Row]:
+def pair_rows(compared: Explanation) -> list[Row]:
     """Returns the steps, each with its predicted and its observed collective; then what ran besides."""
     return [_pair_row(at, pair) for at, pair in enumerate(compared.pairs, start=1)]
 

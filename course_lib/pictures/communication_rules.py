@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from course_lib.i18n import _, join_sentences, ngettext
 from course_lib.specs.collectives import Kind
 from course_lib.specs.communication import Rule, Step
-from course_lib.specs.compared import Pair
+from course_lib.specs.explanation import Pair
 
 _FREE = (Rule.CUT, Rule.INNER, Rule.WANTED)
 

@@ -11,7 +11,7 @@ from course_lib.pictures.communication_rules import dims_text
 from course_lib.pictures.text import marked
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, Step
-from course_lib.specs.compared import Compared, Pair
+from course_lib.specs.explanation import Explanation, Pair
 from course_lib.specs.sharding import Sharding
 
 _FACTORS = ("A", "B")
@@ -120,7 +120,7 @@ def totals(collectives: Sequence[Collective]) -> str:
     )
 
 
-def both_totals(compared: Compared) -> list[str]:
+def both_totals(compared: Explanation) -> list[str]:
     """Returns the same as predicted and as observed."""
     both = (predicted(), compared.predicted.collectives), (observed(), compared.observed)
     return [headed(heading, totals(collectives)) for heading, collectives in both]
@@ -149,7 +149,7 @@ def pair_lines(pair: Pair) -> list[str]:
     return [headed(predicted(), "; ".join(planned)), headed(observed(), seen)]
 
 
-def verdict(compared: Compared) -> str:
+def verdict(compared: Explanation) -> str:
     """Returns whether TensorFlow ran what was predicted, and what differs."""
     wrong = []
     if compared.observed != compared.expected:

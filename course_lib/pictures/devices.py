@@ -14,7 +14,7 @@ from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.tensors import thumbnails, value_width, values_drawing
 from course_lib.pictures.text import MOST_VALUES, device_sentences
 from course_lib.specs.blocks import Block
-from course_lib.specs.components import Observed
+from course_lib.specs.components import Components
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
@@ -45,7 +45,7 @@ def predicted_cards(sharding: Sharding, *, pressable: bool = False) -> list[Draw
     return cards
 
 
-def observed_cards(observed: Observed) -> list[Drawing]:
+def observed_cards(observed: Components) -> list[Drawing]:
     """Returns the devices with what each really holds, as values if these are few."""
     width = value_width([component for component in observed.components if component.size <= MOST_VALUES])
     maps, expected = thumbnails(observed.sharding), observed.sharding.holdings

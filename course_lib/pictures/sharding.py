@@ -13,7 +13,7 @@ from course_lib.pictures.devices import mesh_drawing, observed_cards, plain_card
 from course_lib.pictures.figures import Figure, draw, framed, headed
 from course_lib.pictures.tensors import annotated_tensor
 from course_lib.pictures.text import block_lines, holding_lines, marked, mesh_lines, summary
-from course_lib.specs.components import Array, Comparison, Observed
+from course_lib.specs.components import Array, Comparison, Components
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
@@ -35,7 +35,7 @@ def _sharding_figure(sharding: Sharding) -> Figure:
 
 
 @draw.register
-def _observed_figure(observed: Observed) -> Figure:
+def _observed_figure(observed: Components) -> Figure:
     sharding = _with_bytes(observed)
     title = _(
         "Real components with the layout {layout} on the mesh {mesh}",
@@ -100,12 +100,12 @@ def _predicted_part(heading: str, sharding: Sharding) -> _Part:
     return _Part(heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines)
 
 
-def _observed_part(heading: str, observed: Observed) -> _Part:
+def _observed_part(heading: str, observed: Components) -> _Part:
     lines = holding_lines(observed.sharding, observed.holdings, observed.components)
     return _Part(heading, mesh_drawing(observed.sharding.mesh, observed_cards(observed)), lines)
 
 
-def _with_bytes(observed: Observed) -> Sharding:
+def _with_bytes(observed: Components) -> Sharding:
     sharding = observed.sharding
     return sharding.layout.of(sharding.global_shape, element_bytes=observed.whole.itemsize)
 

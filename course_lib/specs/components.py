@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.i18n import ngettext
+from course_lib.errors import CourseError
+from course_lib.i18n import _, ngettext
 from course_lib.specs.drawing import DrawsItself
-
-if TYPE_CHECKING:
-    from course_lib.specs.sharding import Sharding
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.sharding import Sharding
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class Observed(DrawsItself):
-    """The real components of a tensor, one a device: `layout.observed(components)`. It draws itself.
+class Components(DrawsItself):
+    """The real components of a tensor, one a device. It draws itself.
 
     Attributes:
         sharding: what was predicted.
@@ -55,14 +55,41 @@ class Observed(DrawsItself):
             for expected, component in zip(self.sharding.holdings, self.components, strict=True)
         )
 
+    @classmethod
+    def of(cls, layout: LayoutSpec, components: Sequence[npt.ArrayLike]) -> Self:
+        """Returns the components of a tensor with a layout, whose whole is put together from them.
+
+        A replica whose values differ from those of the first device with the same block is a stranger.
+
+        Args:
+            layout: that of the tensor.
+            components: `[...] local` each, one a device, in the order of the devices.
+
+        Raises:
+            CourseError: they have several shapes, as those of `tf.where` may.
+        """
+        shapes = {np.shape(component) for component in components}
+        if len(shapes) > 1:
+            raise CourseError(
+                _("The components have several shapes: {shapes}.", shapes=sorted(shapes)),
+                allowed=_("components of one shape"),
+                cure=_("Give every device a component of the same shape."),
+            )
+        (local_shape,) = shapes
+        sharding = layout.of([length * layout.num_shards(axis) for axis, length in enumerate(local_shape)])
+        whole = np.empty(sharding.global_shape, np.asarray(components[0]).dtype)
+        for block in sharding.blocks:
+            whole[block.index] = components[block.devices[0]]
+        return cls(sharding, whole, components)
+
     def __repr__(self) -> str:
         labels = [block.label for block in self.sharding.blocks]
         held = " ".join("?" if block is None else labels[block] for block in self.holdings)
         return f"<{type(self).__name__} of {self.sharding!r}: {held}>"
 
 
-class Comparison(Observed):
-    """The real components beside the prediction: `sharding.compare(whole, components)`. It draws itself."""
+class Comparison(Components):
+    """The real components beside the prediction. It draws itself."""
 
     @cached_property
     def wrong_devices(self) -> tuple[int, ...]:

@@ -6,12 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _
-from course_lib.specs.components import Observed
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
 
@@ -75,14 +71,9 @@ class LayoutSpec:
         return tuple(name for name in self.sharding_specs if name != UNSHARDED)
 
     @property
-    def replicated_dims(self) -> tuple[str, ...]:
-        """The mesh dimensions over which the tensor is replicated, in the order of the mesh."""
-        return tuple(name for name in self.mesh.names if name not in self.sharding_specs)
-
-    @property
     def replicas(self) -> int:
-        """How many devices hold each element."""
-        return math.prod(self.mesh.dim_size(name) for name in self.replicated_dims)
+        """How many devices hold each element: those along the mesh dimensions that split no axis."""
+        return self.mesh.size // math.prod(self.num_shards(axis) for axis in range(self.num_axes))
 
     def num_shards(self, axis: int) -> int:
         """Returns into how many parts `axis` is split."""
@@ -100,33 +91,6 @@ class LayoutSpec:
             CourseError: the layout does not fit the shape.
         """
         return Sharding(self, global_shape, element_bytes)
-
-    def observed(self, components: Sequence[npt.ArrayLike]) -> Observed:
-        """Returns the real components of a tensor with this layout, for looking at them.
-
-        Give it `fetch_layout(tensor)` and `unpack(tensor)` of `course_lib.devices.dtensor`. A replica whose
-        values differ from those of the first device with the same block is shown as a stranger.
-
-        Args:
-            components: `[...] local` each, one a device, in the order of the devices.
-
-        Raises:
-            CourseError: they have several shapes, as those of `tf.where` may.
-        """
-        local_shape = np.shape(components[0])
-        for device_id, component in enumerate(components):
-            if np.shape(component) != local_shape:
-                raise CourseError(
-                    _(
-                        "The component of device {device_id} has the shape {local_shape}.",
-                        device_id=device_id,
-                        local_shape=np.shape(component),
-                    ),
-                    allowed=_("components of one shape, here {wanted}", wanted=local_shape),
-                    cure=_("Give every device a component of the same shape."),
-                )
-        sharding = self.of([length * self.num_shards(axis) for axis, length in enumerate(local_shape)])
-        return Observed(sharding, sharding.assemble(components), components)
 
     def local_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """Returns the shape of one device's component: `layout.of(global_shape).local_shape`.

@@ -41,14 +41,13 @@ class MeshSpec(DrawsItself):
 
     def __init__(self, dims: Iterable[tuple[str, int]]) -> None:
         object.__setattr__(self, "dims", tuple((name, _size(name, size)) for name, size in dims))
-        if not self.dims:
+        known = {name for name in self.names if str(name).isidentifier() and name != UNSHARDED}
+        if not self.dims or len(known) < len(self.dims):
             raise CourseError(
-                _("A mesh needs at least one dimension; none was given."),
-                allowed=_("one or more (name, size) pairs"),
-                cure=_('Write for example MeshSpec([("batch", 8)]).'),
+                _("{names} cannot name the dimensions of a mesh.", names=list(self.names)),
+                allowed=_('one or more names of letters, digits and "_", each once, and not "unsharded"'),
+                cure=_('Write for example MeshSpec([("batch", 4), ("model", 2)]).'),
             )
-        for name in self.names:
-            self._check_name(name)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -80,13 +79,6 @@ class MeshSpec(DrawsItself):
         for name, size in reversed(self.dims):
             device_id, position[name] = divmod(device_id, size)
         return {name: position[name] for name in self.names}
-
-    def device_id(self, coords: dict[str, int]) -> int:
-        """Returns the device at a position: the inverse of `coords`."""
-        device_id = 0
-        for name, size in self.dims:
-            device_id = device_id * size + coords[name]
-        return device_id
 
     def groups(self, *names: str) -> tuple[tuple[int, ...], ...]:
         """Returns the devices that differ only along the mesh dimensions `names`, group by group.
@@ -122,20 +114,6 @@ class MeshSpec(DrawsItself):
 
     def __repr__(self) -> str:
         return f"MeshSpec({list(self.dims)})"
-
-    def _check_name(self, name: str) -> None:
-        if not isinstance(name, str) or not name.isidentifier() or name == UNSHARDED:
-            raise CourseError(
-                _("{name!r} cannot name a mesh dimension.", name=name),
-                allowed=_('letters, digits and "_", not starting with a digit, and not "unsharded"'),
-                cure=_('Choose a name such as "batch" or "model".'),
-            )
-        if self.names.count(name) > 1:
-            raise CourseError(
-                _("The mesh dimension {name!r} is given twice.", name=name),
-                allowed=_("a name of its own for each mesh dimension"),
-                cure=_("Rename one of them: a layout could not say which of the two it means."),
-            )
 
 
 def _size(name: str, size: int) -> int:

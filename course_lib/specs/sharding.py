@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError, whole_number
+from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
 from course_lib.specs.blocks import Block, Index, block_label
-from course_lib.specs.components import Comparison
 from course_lib.specs.drawing import DrawsItself
 
 if TYPE_CHECKING:
@@ -44,18 +43,18 @@ class Sharding(DrawsItself):
         element_bytes: how many bytes an element takes, or None if that does not matter.
 
     Raises:
-        CourseError: no shape, another number of axes than the layout has, a length that is not a whole
-            number, or an axis that does not divide.
+        CourseError: another number of axes than the layout has, or an axis that does not
+            divide.
     """
 
     layout: LayoutSpec
     global_shape: tuple[int, ...]
-    element_bytes: int | None
+    element_bytes: int | None = field(compare=False)
 
     def __init__(
         self, layout: LayoutSpec, global_shape: Iterable[int], element_bytes: int | None = None
     ) -> None:
-        lengths = _lengths(global_shape)
+        lengths = tuple(map(int, global_shape))
         _check_lengths(layout, lengths)
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "global_shape", lengths)
@@ -131,30 +130,6 @@ class Sharding(DrawsItself):
         self.require_shape(array)
         return [array[index] for index in self.shards.values()]
 
-    def assemble(self, components: Sequence[npt.ArrayLike]) -> Array:
-        """Returns the whole tensor, `[...] global`, made of the first component of each block.
-
-        Args:
-            components: `[...] local` each, one a device, in the order of the devices.
-        """
-        arrays = [np.asarray(component) for component in components]
-        whole = np.empty(self.global_shape, arrays[0].dtype)
-        for block in self.blocks:
-            whole[block.index] = arrays[block.devices[0]]
-        return whole
-
-    def compare(self, whole: npt.ArrayLike, components: Sequence[npt.ArrayLike]) -> Comparison:
-        """Returns the prediction beside the real components. It draws itself.
-
-        Args:
-            whole: the tensor that was distributed, `[...] global`.
-            components: what the devices really hold, in the order of the devices.
-
-        Raises:
-            CourseError: the tensor has another shape.
-        """
-        return Comparison(self, whole, components)
-
     def require_shape(self, whole: Array) -> None:
         """Checks that `whole` has the global shape.
 
@@ -180,17 +155,6 @@ def numbered_tensor(global_shape: Sequence[int]) -> npt.NDArray[np.float32]:
     [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     """
     return np.arange(math.prod(global_shape), dtype=np.float32).reshape(tuple(global_shape))
-
-
-def _lengths(global_shape: Iterable[int]) -> tuple[int, ...]:
-    return tuple(
-        whole_number(
-            length,
-            _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
-            cure=_("Give the number of elements along this axis."),
-        )
-        for axis, length in enumerate(global_shape)
-    )
 
 
 def _check_lengths(layout: LayoutSpec, global_shape: tuple[int, ...]) -> None:

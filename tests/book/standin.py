@@ -14,10 +14,9 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from course_lib.exercises.asked import parsed
 from course_lib.exercises.cards import Card
-from course_lib.exercises.predict import Revealed
-from course_lib.exercises.predictions import Prediction
+from course_lib.exercises.predictions import Revealed
+from course_lib.exercises.questions import parsed
 from tests.course import from_lesson
 from tools.book import __main__ as book
 from tools.book.explorers import write_tables
@@ -70,8 +69,8 @@ def stream(text: str) -> Any:
 
 def prediction(number: int) -> list[Any]:
     """Returns the cells of a prediction: its card, and what is measured."""
-    question = parsed(f"{TEXTS['en']}\n\n- [x] `{number}`\n  {WHY}\n- [ ] `0`\n  Nothing is not split.")
-    CARDS[f"first-{number}"] = partial(Card, Prediction(f"first-{number}", question))
+    asked = f"{TEXTS['en']}\n\n- [x] `{number}`\n  {WHY}\n- [ ] `0`\n  Nothing is not split."
+    CARDS[f"first-{number}"] = partial(Card, parsed(asked, f"first-{number}"))
     card = display({"text/html": CARDS[f"first-{number}"]().to_html(), "text/plain": "a card"})
     html = Revealed(f"{number}{(number - 1) * ' wide' * 40}", None, WHY)._repr_html_()
     measured = new_output("execute_result", {"text/html": html, "text/plain": "…"}, execution_count=1)

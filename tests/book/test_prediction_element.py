@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from course_lib.exercises import kept
-from course_lib.exercises.predict import predict, score
+from course_lib.exercises import choices
+from course_lib.exercises.predictions import predict, score
 from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
 from tests.predictions import lesson_in
 from tools.book.explorers import write_tables
@@ -29,9 +29,9 @@ def odd_lesson(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    kept.forget()
+    choices.forget()
     yield
-    kept.forget()
+    choices.forget()
 
 
 @pytest.fixture(scope="module")

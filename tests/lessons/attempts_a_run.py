@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 import course_lib
 from tests.lessons.attempts import Attempts
 
@@ -45,11 +43,6 @@ def as_means(model, x, y, weight):
     return [each / weight.shape[0] for each in by_differences(model, x, y, weight)]
 
 
-def as_rates(model, x, y, weight):
-    each_class = [tf.reduce_sum(weight * tf.cast(y == label, tf.float32)) for label in (0, 1)]
-    return [kind / count for kind, count in zip(by_differences(model, x, y, weight), each_class, strict=True)]
-
-
 def with_moments_swapped(model, x, y, weight):
     logits, _moments = model(x, (model.variance, model.mean))
     difference = tf.cast(tf.argmax(logits, axis=1) - y, tf.float32)
@@ -65,10 +58,6 @@ def with_a_mask(model, x, y, weight):
 def of_each_row(model, x, y, weight):
     difference = tf.cast(answers_of(model, x) - y, tf.float32)
     return weight * tf.nn.relu(difference), weight * tf.nn.relu(-difference)
-
-
-def both_kinds(*rows):
-    return tf.add(*by_differences(*rows))
 
 
 def of_unlike_types(model, x, y, weight):
@@ -93,32 +82,22 @@ ATTEMPTS = {
             (of_the_batch, "moving moments"),
             (as_shares, "do not divide"),
             (as_means, "do not divide"),
-            (as_rates, "Sum the weights"),
             (with_moments_swapped, "Sum the weights"),
             (with_a_mask, "Sum the weights"),
-            (both_kinds, "Sum the weights of all rows"),
-            (of_each_row, "Sum over the rows"),
-            (lambda *rows: dict(zip("ab", by_differences(*rows), strict=True)), "dictionary"),
+            (of_each_row, "Sum the weights of all rows"),
             (of_unlike_types, "Your function fails"),
             (with_a_new_axis, "expand_dims"),
         ),
     ),
     "a_run-break-even": Attempts(
-        right=(
-            lambda fixed, per_row, devices: fixed * devices / (per_row * (devices - 1)),
-            lambda fixed, per_row, devices: np.linalg.solve([[per_row - per_row / devices]], [fixed]),
-        ),
+        right=(lambda fixed, per_row, devices: fixed * devices / (per_row * (devices - 1)),),
         wrong=(
             (lambda fixed, per_row, devices: fixed / per_row, "share of the rows"),
             (lambda fixed, per_row, devices: fixed / (per_row * devices), "is saved"),
             (lambda fixed, per_row, devices: fixed / per_row * (1 - 1 / devices), "multiplies"),
-            *(
-                (rounding(how), "Do not round")
-                for how in (math.ceil, round, int, lambda rows: round(rows, 1), lambda rows: round(rows, 3))
-            ),
+            *((rounding(how), "Do not round") for how in (math.ceil, round, lambda rows: round(rows, 2))),
             (lambda fixed, per_row, devices: fixed * devices / per_row, "How much less"),
             (lambda fixed, per_row, devices: fixed / (per_row * (devices - 1)), "by hand"),
-            (lambda fixed, per_row: fixed / per_row, "positional argument"),
         ),
     ),
 }

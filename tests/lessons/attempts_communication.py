@@ -40,12 +40,12 @@ def waits_once_more(mine, device):
     return ring(mine, device) + device.receive(device.previous)
 
 
-def mistaken(*, adding=0, copying=0, off_by=0, keeps_adding=False, joined=np.concatenate):
+def mistaken(*, adding=0, off_by=0, keeps_adding=False, joined=np.concatenate):
     """Returns a ring with a mistake: steps too many or too few, the chunk beside the right one, no copies."""
 
     def all_reduce(mine, device):
         n, chunks = device.count, np.array_split(mine, device.count)
-        for half, num_steps in enumerate((n - 1 + adding, n - 1 + copying)):
+        for half, num_steps in enumerate((n - 1 + adding, n - 1)):
             for step in range(num_steps):
                 device.send(device.next, chunks[(device.id - 1 + half - step) % n])
                 at = (device.id - 2 + half - step + off_by * (not half)) % n
@@ -98,24 +98,24 @@ ATTEMPTS = {
     "communication-ring": Attempts(
         right=(by_slices, lambda mine, device: ring(mine, device).tolist()),
         wrong=(
-            (lambda mine, device: mine * device.count, "sends anything"),
-            (lambda mine, device: ring(mine, device) + mine, "more than once"),
+            (lambda mine, device: mine * device.count, "count the values"),
+            (lambda mine, device: ring(mine, device) + mine, "(1010102.0, "),
             (waits_once_more, "none will come"),
-            (lambda mine, device: ring(mine, device).size * None, "TypeError"),
-            (mistaken(adding=-1), "are missing"),
-            (mistaken(off_by=1), "are missing"),
+            (mistaken(adding=-1), "is missing"),
+            (mistaken(off_by=1), "is missing"),
             (mistaken(keeps_adding=True), "more than once"),
-            (mistaken(copying=1), "one chunk in each of the"),
-            (mistaken(joined=list), "Join them"),
-            (lambda mine, device: ring(mine, device) / device.count, "no sum"),
-            (lambda mine, device: np.round(ring(mine, device)), "no sum"),
-            (lambda mine, device: np.split(ring(mine, device), device.count)[device.id], "one chunk only"),
+            (mistaken(joined=list), "equal to"),
+            (lambda mine, device: ring(mine, device) / device.count, "equal to"),
+            (
+                lambda mine, device: np.split(ring(mine, device), device.count)[device.id],
+                "1010101.0,)`",
+            ),
             (whole_arrays, "one chunk in each of the"),
             (lambda mine, device: ring(mine.astype(np.float64), device), "one chunk in each of the"),
             (equal_chunks_only, "not cut into equal chunks"),
             (naive, "cannot send to"),
             (without_counting, "count its steps"),
-            (lambda mine, device: print(ring(mine, device)), "return"),
+            (lambda mine, device: print(ring(mine, device)), "`None`"),
         ),
     ),
     "communication-blocks": Attempts(
@@ -130,7 +130,6 @@ ATTEMPTS = {
             (lambda matrix: dtensor.fetch_layout(matrix) and relaid(matrix, "x.", "xy"), "compiles your"),
             (lambda matrix: dtensor.dtensor.relayout(matrix, dtensor.to_layout(ON_LINE)), "on `grid`"),
             (dtensor.to_numpy, "Return a DTensor"),
-            (lambda matrix: print(matrix.layout), "AttributeError"),
         ),
     ),
 }

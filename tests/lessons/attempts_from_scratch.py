@@ -5,16 +5,15 @@ import numpy as np
 from tests.lessons.attempts import Attempts
 
 
-def adam(move_of, *, amsgrad=False):
+def adam(move_of):
     """Returns Adam with a move computed from step, mean and square."""
 
     def answer(variable, gradients, learning_rate):
-        mean = square = greatest = 0
+        mean = square = 0
         for step, gradient in enumerate(gradients, 1):
             old = mean, square
             mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
-            greatest = np.maximum(greatest, square)
-            variable = variable - learning_rate * move_of(step, mean, greatest if amsgrad else square, old)
+            variable = variable - learning_rate * move_of(step, mean, square, old)
         return variable
 
     return answer
@@ -38,15 +37,6 @@ def epsilon_in_root(step, mean, square, old):
 
 def epsilon_after_the_correction(step, mean, square, old):
     return mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-7)
-
-
-def by_the_gradient(step, mean, square, old):
-    gradient = 10 * (mean - 0.9 * old[0])
-    return with_correction_of(lambda step: step)(step, gradient, square, old)
-
-
-def by_the_old_averages(step, mean, square, old):
-    return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * old[0] / (np.sqrt(old[1]) + 1e-7)
 
 
 def keeping_the_corrected(variable, gradients, learning_rate):
@@ -103,7 +93,6 @@ ATTEMPTS = {
             (adam(with_correction_of(lambda step: 1)), "first step for ever"),
             (adam(epsilon_in_root), "under the root"),
             (adam(epsilon_after_the_correction), "PyTorch"),
-            (adam(by_the_gradient), "by hand"),
             (adam(with_correction_of(lambda step: step - 1)), "At 0"),
             (
                 adam(lambda step, mean, square, old: mean / (1 - 0.9**step) / (np.sqrt(square) + 1e-7)),
@@ -111,9 +100,6 @@ ATTEMPTS = {
             ),
             (keeping_the_corrected, "next step"),
             (adam(another_epsilon), "10^{-7}"),
-            (adam(by_the_old_averages), "by hand"),
-            (adam(with_correction_of(lambda step: step), amsgrad=True), "AMSGrad"),
-            (lambda variable, gradients, learning_rate: adam(corrected)(0, gradients, learning_rate), "hand"),
         ),
     ),
     "from_scratch-momentum": Attempts(

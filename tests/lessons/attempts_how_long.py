@@ -49,7 +49,6 @@ ATTEMPTS = {
             (lambda how, splits: by_tensor(how, {axis: axis for axis in splits}), "in place of letters"),
             (by_the_result_alone, "df,bsd->bs"),
             (lambda how, splits: by_tensor(how, splits)[2], "three sets"),
-            (lambda how, splits: None, "three sets"),
         ),
     ),
     "how_long-attend": Attempts(
@@ -61,7 +60,7 @@ ATTEMPTS = {
             (lambda *given: attention(*given, axis=-2), "over the last axis"),
             (lambda *given: attention(*given, keys="bhtk,bhsk->bhst"), "in each other's place"),
             (gathered, "exchange something"),
-            (lambda n, *weights: n, "four axes"),
+            (lambda n, *weights: n, "look which letter"),
         ),
     ),
 }

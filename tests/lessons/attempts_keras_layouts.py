@@ -1,26 +1,19 @@
 """Attempts at the exercises of `keras_layouts`."""
 
-import os
-
 import tensorflow as tf
 import tf_keras
 
-from course_lib.devices.combining import GROUP_SIZE, no_combining
+from course_lib.devices.combining import no_combining
 from tests.lessons.attempts import Attempts
 
 Layout, UNSHARDED = tf.experimental.dtensor.Layout, tf.experimental.dtensor.UNSHARDED
 
 
-def other_mesh():
-    dimensions, devices = [("batch", 4), ("model", 2)], [f"CPU:{at}" for at in range(8)]
-    return tf.experimental.dtensor.create_mesh(dimensions, devices=devices)
-
-
-def map_of(layouts, *, its_mesh=True, others_mesh=False):
+def map_of(layouts, *, its_mesh=True):
     def small_enough(mesh):
         made = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh if its_mesh else None)
         for pattern, entries in layouts.items():
-            made[pattern] = Layout(entries, other_mesh() if others_mesh else mesh)
+            made[pattern] = Layout(entries, mesh)
         return made
 
     return small_enough
@@ -37,14 +30,12 @@ def maker(
     training=True,
     together=lambda step: step,
     factor=1.0,
-    every=1,
     make=lambda model, optimizer: optimizer,
-    returns=lambda loss: loss,
 ):
     """Returns an answer to keras_layouts-step, with one of its parts in another way."""
 
     def make_step(model, optimizer):
-        optimizer, variables = make(model, optimizer), model.trainable_variables[::every]
+        optimizer, variables = make(model, optimizer), model.trainable_variables
 
         @compute
         def loss_and_gradients(inputs, labels):
@@ -60,7 +51,7 @@ def maker(
             loss, gradients = loss_and_gradients(inputs, labels)
             if optimizer is not None:
                 optimizer.apply_gradients(zip(gradients, variables, strict=True))
-            return returns(loss)
+            return loss
 
         return step
 
@@ -106,11 +97,6 @@ def uncombined(model, optimizer):
     return uncombined_step
 
 
-def uncombined_for_good(model, optimizer):
-    os.environ[GROUP_SIZE] = "1"
-    return IN_ONE_FUNCTION(model, optimizer)
-
-
 def with_its_own(model, optimizer):
     return tf_keras.optimizers.SGD(0.37, momentum=0.8, mesh=optimizer._mesh)
 
@@ -134,8 +120,6 @@ ATTEMPTS = {
                 "Contracting dimension",
             ),
             (map_of(RIGHT, its_mesh=False), "mesh=mesh"),
-            (map_of(RIGHT, others_mesh=True), "`mesh` that `small_enough` gets"),
-            (lambda mesh: map_of(RIGHT)(other_mesh()), "`mesh` that `small_enough` gets"),
             (lambda mesh: RIGHT, "LayoutMap"),
         ),
     ),
@@ -144,15 +128,12 @@ ATTEMPTS = {
         right=(applied_in_another_function, uncombined),
         wrong=(
             (IN_ONE_FUNCTION, "came a step late"),
-            (uncombined_for_good, "environment variable"),
             (maker(make=lambda model, optimizer: None), "no weight has changed"),
             (maker(make=with_its_own), "`optimizer.iterations` equal to `0`"),
             (maker(training=False), "`training=True`"),
             (maker(loss_of=tf.reduce_sum), "sum of the losses"),
             (maker(factor=1 / 8), "whole batch"),
-            (maker(every=2), "three batches"),
             (maker(compute=lambda function: function), "`@tf.function`"),
-            (maker(returns=lambda loss: None), "`losses`"),
             (maker(loss_of=tf.identity), "Return the mean loss"),
             (lambda model, optimizer: None, "gives nothing"),
         ),

@@ -44,32 +44,16 @@ def on_all(x_parts, weight_parts, mesh):
     return [tf.add_n(own_parts(x_parts, weight_parts, mesh))] * len(x_parts)
 
 
-def to_the_first_of_a_group(x_parts, weight_parts, mesh):
-    products, places = own_parts(x_parts, weight_parts, mesh), mesh.local_device_locations()
-    totals = multiply(x_parts, weight_parts, mesh)
-    return [
-        total if place["feature"] == 0 else product
-        for place, total, product in zip(places, totals, products, strict=True)
-    ]
-
-
 ATTEMPTS = {
     "splitting_the_model-layouts": Attempts(
-        right=(
-            dict(reversed(layouts().items())),
-            layouts(b1=["model"]) | {"b1": layouts()["W1"].delete([0]), "b2": layouts()["W2"].delete([0])},
-        ),
+        right=(dict(reversed(layouts().items())),),
         wrong=(
             (layouts(W1=["model", WHOLE]), "then `hidden`"),
-            (layouts(W1=["batch", "model"]), "then `hidden`"),
             (layouts(b1=[WHOLE]), "added to `x @ W1`"),
             (layouts(y1=["batch", WHOLE]), "columns of `W1`"),
-            (layouts(y1=[WHOLE, "model"]), "rows of `x`"),
             (layouts(W2=[WHOLE, WHOLE]), "sums over `hidden`"),
-            (layouts(b2=["model"]), "Nothing splits"),
             (layouts(y2=[WHOLE, WHOLE]), "rows of `y2`"),
             (layouts(y1=["batch"]), "2 axes"),
-            ({"W1": dtensor.Layout([WHOLE, "model"], WIDE)}, "b1"),
             (layouts(NARROW), "Use `wide`"),
         ),
     ),
@@ -81,9 +65,6 @@ ATTEMPTS = {
             (lambda *inputs: multiply(*inputs, over="batch"), "along `batch`"),
             (lambda *inputs: multiply(*inputs, over="model"), "along `model`"),
             (lambda *inputs: multiply(*inputs, of_group=lambda parts: sum(parts) / len(parts)), "`x @ W1`"),
-            (to_the_first_of_a_group, "`x @ W1`"),
-            (lambda x_parts, weight_parts, mesh: x_parts @ weight_parts, "fails for"),
-            (lambda *inputs: multiply(*inputs)[:-1], "`x @ W1`"),
         ),
     ),
 }

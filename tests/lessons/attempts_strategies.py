@@ -60,16 +60,6 @@ def by_axis(strategy, model, dataset):
     return np.average(means, weights=counts)
 
 
-def twice_the_mean(strategy, model, dataset):
-    """Takes twice the mean over the replicas for their sum, which it is for two."""
-    total = count = 0
-    for batch in strategy.experimental_distribute_dataset(dataset):
-        squares = strategy.run(lambda x, y: tf.reduce_sum(tf.square(model(x) - y)), args=batch)
-        total += 2 * float(strategy.reduce("MEAN", squares, axis=None))
-        count += sum(len(each) for each in strategy.experimental_local_results(batch[0]))
-    return total / count
-
-
 def averaging_parts(strategy, model, dataset):
     means = [
         float(each)
@@ -102,24 +92,20 @@ ATTEMPTS = {
             (step(divide=by_own), "its own part"),
             (step(divide=by_own, operation="MEAN"), "Parts may differ"),
             (step(divide=lambda own, batch: own * replicas()), "Parts may differ"),
-            (step(divide=lambda own, batch: own * batch), "divided twice"),
             (step(divide=lambda own, batch: 1), "not divided"),
             (step(sign=1), "from all of them"),
             (step(update=False), "No copy"),
-            (tf.function(step(divide=by_own)), "its own part"),
             (step(returned=nothing), "Return one number"),
         ),
     ),
     "strategies-evaluate": Attempts(
-        right=(mean_loss, by_axis, lambda *given: np.reshape(mean_loss(*given), 1)),
+        right=(mean_loss, by_axis),
         wrong=(
             (averaging_parts, "no example"),
             (averaging_batches, "divide by the number of examples"),
             (lambda *given: sums(*given)[:, 0].sum(), "a sum over the examples"),
-            (twice_the_mean, "Add up the losses"),
             (on_one_device, "outside the replicas"),
             (lambda *given: mean_loss(*given, split=False), "the same examples"),
-            (sums, "Add up the losses"),
         ),
     ),
 }

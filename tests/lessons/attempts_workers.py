@@ -32,10 +32,6 @@ def own_batches(numbers, global_batch_size, context):
     return numbers.batch(context.get_per_replica_batch_size(global_batch_size))
 
 
-def nothing(*inputs):
-    return None
-
-
 ATTEMPTS = {
     "workers-pipeline": Attempts(
         right=(by_counting,),
@@ -48,7 +44,6 @@ ATTEMPTS = {
                 "whole batches",
             ),
             (lambda numbers, size, context: sharded(numbers.batch(size), context), "whole batches"),
-            (lambda numbers, size, context: sharded(numbers, context).batch(1), "a global batch of"),
             (lambda numbers, size, context: sharded(numbers, context), "single examples"),
             (
                 lambda numbers, size, context: sharded(numbers, context).batch(
@@ -68,14 +63,7 @@ ATTEMPTS = {
                 ),
                 "last batch",
             ),
-            (
-                lambda numbers, size, context: numbers.filter(
-                    lambda each: each % context.num_input_pipelines == context.input_pipeline_id
-                ).batch(context.get_per_replica_batch_size(size)),
-                "a global batch of",
-            ),
             (lambda numbers, size, context: list(numbers), "tf.data.Dataset"),
-            (nothing, "tf.data.Dataset"),
         ),
     ),
     "workers-drill": Attempts(

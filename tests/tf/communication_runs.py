@@ -93,11 +93,11 @@ def product_differs(left: LayoutSpec, right: LayoutSpec, wanted: LayoutSpec | No
 
 def difference(case: str, predicted: Communication, function, *arguments, is_laid_out: bool) -> str:
     """Returns how a function differs from its prediction; a layout that it gives is not checked."""
-    from course_lib.devices import dtensor, observed
+    from course_lib.devices import dtensor, graphs
 
     told, told_layout = [str(each.as_run("CPU")) for each in predicted.collectives], predicted.result.layout
     try:
-        seen = list(map(str, observed.collectives(function, *arguments, mesh=predicted.result.mesh)))
+        seen = list(map(str, graphs.collectives(function, *arguments, mesh=predicted.result.mesh)))
         run = course_lib.start_tensorflow().function(function)
         layout = told_layout if is_laid_out else dtensor.fetch_layout(run(*arguments))
     except Exception as error:

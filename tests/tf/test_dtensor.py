@@ -103,7 +103,6 @@ ROWS = LayoutSpec(["x", UNSHARDED], GRID)
     [
         (lambda: ours.create_mesh(MeshSpec([("x", 9)])), "no device CPU:8"),
         (lambda: ours.pack(np.zeros((3, 4)), ROWS), "length 3"),
-        (lambda: ours.pack(np.zeros(4), ROWS), "2 axes"),
     ],
 )
 def test_what_would_crash_or_mislead_tensorflow_is_refused_by_name(wrong, says):

@@ -4,7 +4,8 @@ import pytest
 
 from benchmarks.programs import program
 from course_lib import MeshSpec
-from course_lib.devices import dtensor, observed
+from course_lib.devices import dtensor
+from course_lib.devices.graphs import collectives
 from tests.course import from_lesson
 
 classifier, transformer = from_lesson("how_long.networks", "classifier", "transformer")
@@ -50,5 +51,5 @@ def test_a_solution_holds_and_sends_what_it_is_said_to(number):
     kinds = [] if number < 5 else TOKENS if given is BLOCK else ROWS
     examples = [names["place"](tf.ones([sizes[a] for a in axes], kind), axes, mesh) for axes, kind in kinds]
     step = names["train_step"].python_function if examples else lambda block: block.A @ block.B
-    seen = observed.collectives(step, block, *examples, mesh=MESH) if number > 2 else []
+    seen = collectives(step, block, *examples, mesh=MESH) if number > 2 else []
     assert (len(seen), sum(each.bytes_sent for each in seen)) == (told["collectives"], told["sent"])

@@ -16,7 +16,7 @@ from course_lib import CourseError, MeshSpec
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.devices import dtensor as ours
-from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.devices import on_devices
 
 twelve = ours.dtensor.create_mesh([("p", 12)], devices=[f"CPU:{number}" for number in range(12)])
 rows, columns = (ours.dtensor.Layout(specs, twelve) for specs in (["p", UNSHARDED], [UNSHARDED, "p"]))

@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 
 from course_lib.errors import CourseError
-from course_lib.exercises import checks, limit
-from course_lib.exercises.judging import Case, judge
+from course_lib.exercises import checks
+from course_lib.exercises.values import answered, same
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from tests.course import from_lesson
 
 MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
-
-TWO = LayoutSpec(["x"], MeshSpec([("x", 2)]))
-
 
 NONSENSE = [None, "", "8", 0, -1, 2.5, float("nan"), True, [], {}, object(), object, len, np.zeros((2, 3))]
 
@@ -34,17 +31,17 @@ def six():
 @pytest.mark.parametrize(
     ("right", "forms"),
     [
-        (6, [6.0, np.int16(6), np.float32(6), np.array(6), 6 / 9 + 6 / 9 + 42 / 9, 6 * (1 + 1e-12)]),
-        (0.64, [np.float32(0.64), np.float64(0.64), np.array(0.64)]),
+        (6, [6.0, np.int16(6), np.float32(6), np.array(6), 6 / 9 + 6 / 9 + 42 / 9]),
+        (0.64, [np.float32(0.64), np.array(0.64)]),
         (True, [np.True_, np.array(True)]),
-        ((2, 4), [[2, 4], np.array([2, 4]), np.array([2.0, 4.0]), (np.int64(2), 4.0), range(2, 5, 2)]),
+        ((2, 4), [[2, 4], np.array([2.0, 4.0]), (np.int64(2), 4.0), range(2, 5, 2)]),
         (((2,), (4, 6)), [[[2], [4, 6]], [np.array([2]), (4, 6.0)]]),
         ({"a": 1.5, "b": (2, 3)}, [{"b": [2, 3], "a": np.float32(1.5)}]),
     ],
     ids=str,
 )
 def test_one_answer_may_be_given_in_many_forms(right, forms):
-    checks.exercise("example-forms", right=right)(lambda answer: None if checks.same(answer, right) else "no")
+    checks.exercise("example-forms", right=right)(lambda answer: None if same(answer, right) else "no")
     assert [form for form in forms if not checks.check("example-forms", form).passed] == []
 
 
@@ -59,7 +56,7 @@ def test_a_check_says_how_an_answer_stands(six):
     assert repr(checks.check("example-six", 6)) == "✓ Right."
     assert repr(checks.check("example-six", 5)) == "✗ more"
     assert repr(checks.check("example-six", ...)).startswith("… Not answered yet.")
-    assert repr(checks.check("example-six", "6")).startswith("✗ The check cannot read this value of the type")
+    assert repr(checks.check("example-none", 6)).startswith("✗ There is no exercise 'example-none'.")
 
 
 @pytest.mark.parametrize(("answer", "used"), [(6, 6), (6.0, 6.0), (5, 6), (..., 6), ("no number", 6)])
@@ -67,30 +64,29 @@ def test_a_lesson_goes_on_with_a_right_answer_whatever_the_readers_is(six, answe
     assert checks.yours_or_ours("example-six", answer) == used
 
 
-def test_a_lesson_cannot_go_on_with_an_exercise_that_is_not_there():
-    with pytest.raises(LookupError, match="example-none"):
-        checks.yours_or_ours("example-none", 6)
-
-
 def test_a_half_written_answer_is_open(six):
-    for answer in ((6, ...), [...], {"a": ...}, [[1, 2], [3, ...]], {"a": (1, [...])}):
-        assert checks.check("example-six", answer).status is checks.Status.OPEN
-
-
-def test_an_unanswered_function_is_open():
     @checks.exercise("example-half", right=lambda n: n // 2)
     def half(answer):
-        return None if checks.answered(answer(6)) == 3 else "no"
+        return None if answered(answer(6)) == 3 else "no"
 
-    assert checks.check("example-half", lambda _: ...).status is checks.Status.OPEN
-    assert checks.check("example-half", lambda n: n // ...).status is checks.Status.OPEN
-    assert checks.check("example-half", lambda n: n // 2).passed
-    assert checks.check("example-half", lambda n: n / 0).message.startswith(
-        "Your function fails.\nIt raised `ZeroDivisionError: division by zero`, in the line `"
+    for answer in ((6, ...), [...], {"a": ...}, [[1, 2], [3, ...]], {"a": (1, [...])}):
+        assert checks.check("example-six", answer).status is checks.Status.OPEN
+    for answer in (lambda n: ..., lambda n: ... + n):
+        assert checks.check("example-half", answer).status is checks.Status.OPEN
+
+
+def test_a_function_that_fails_is_told_with_its_line():
+    @checks.exercise("example-half", right=lambda n: n // 2)
+    def half(answer):
+        return None if answer(6) == 3 else "no"
+
+    assert repr(checks.check("example-half", lambda n: n.half)) == (
+        "✗ Your function fails.\nIt raised `AttributeError: 'int' object has no attribute 'half'`,"
+        ' in the line `assert repr(checks.check("example-half", lambda n: n.half)) == (`.'
     )
 
 
-def test_html_shows_code_and_escapes():
+def test_a_hint_is_escaped_and_shows_code():
     result = checks.Result(checks.Status.WRONG, "Use `a < b`,\n<b>not</b> this.")
     assert result._repr_html_() == (
         '<div role="status"><strong>✗</strong> '
@@ -98,26 +94,8 @@ def test_html_shows_code_and_escapes():
     )
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected", "equal"),
-    [
-        (True, 1, False),
-        (1, True, False),
-        ((True, 2), (1, 2), False),
-        ((2,), (2, 3), False),
-        (2, (2,), False),
-        ((2,), 2, False),
-        ("2", 2, False),
-        (10.9, 10, False),
-        (0.6401, 0.64, False),
-        (230984.5, 230984, False),
-        (LayoutSpec(["x"], MeshSpec([("x", 2)])).of((4,), element_bytes=4), TWO.of((4,)), True),
-        (TWO.of((6,)), TWO.of((4,)), False),
-        (TWO, TWO.of((4,)), False),
-    ],
-)
-def test_same(answer, expected, equal):
-    assert checks.same(answer, expected) is equal
+MESH = MeshSpec([("x", 2), ("y", 4)])
+ROWS = LayoutSpec(["x", UNSHARDED], MESH).of((8, 6))
 
 
 @pytest.mark.parametrize(
@@ -127,44 +105,24 @@ def test_same(answer, expected, equal):
         (6, True, "value of the type `bool`. Answer with a number."),
         (True, 1, "value of the type `int`. Answer with True or False."),
         ("x", 1, "value of the type `int`. Answer with a text in quotes."),
-        ((2, 4), 8, "`int`. Answer with a tuple or list of numbers."),
-        ((2, 4), ("2", 4), "In place 0: The check cannot read this value of the type `str`. Answer with"),
+        ((2, 4), 8, "`int`. Answer with a tuple or list."),
         ({"a": 1}, 1, "Answer with a dictionary."),
-        (TWO, ["x"], "Answer with a layout: LayoutSpec(entries, mesh)."),
-        (TWO.mesh, TWO, "Answer with a mesh: MeshSpec([(name, size), (name, size)])."),
-        (TWO.of((4,)), TWO, "Give the explorer itself to the check."),
+        (ROWS, 8, "Give the explorer itself to the check."),
         (len, 3, "Answer with a function: its name, not a call of it."),
     ],
 )
 def test_a_wrong_kind_is_told_which_is_asked_for(right, answer, hint):
-    @checks.exercise("example-kind", right=right)
-    def kind(answer):
-        raise RuntimeError("this exercise cannot read anything")
-
+    checks.exercise("example-kind", right=right)(lambda answer: None)
     assert hint in checks.check("example-kind", answer).message
-    assert not checks.check("example-kind", right).passed
-
-
-MESH = MeshSpec([("x", 2), ("y", 4)])
 
 
 @pytest.fixture
 def explorer():
     @checks.exercise(
-        "example-four-copies",
-        right=LayoutSpec(["x", UNSHARDED], MESH).of((8, 6)),
-        unanswered=LayoutSpec([UNSHARDED, UNSHARDED], MESH).of((8, 6)),
+        "example-four-copies", right=ROWS, unanswered=LayoutSpec([UNSHARDED, UNSHARDED], MESH).of((8, 6))
     )
     def four_copies(answer):
         return None if answer.copies == 4 else f"{answer.copies} instead"
-
-    @checks.exercise(
-        "example-refused",
-        right=checks.refusal(LayoutSpec, ["x", "x"], MESH),
-        unanswered=LayoutSpec([UNSHARDED, UNSHARDED], MESH).of((8, 6)),
-    )
-    def refused(answer):
-        return None if isinstance(answer, CourseError) else "This one is legal."
 
     return choose(MeshLayoutExplorer(), layout=[UNSHARDED, UNSHARDED])
 
@@ -174,55 +132,26 @@ def choose(explorer, **choices):
     return explorer
 
 
-def test_an_explorer_that_nobody_touched_is_open(explorer):
-    for exercise_id in ("example-four-copies", "example-refused"):
-        result = checks.check(exercise_id, explorer)
-        assert repr(result) == "… Not answered yet. Choose in the explorer above, then run this cell."
-
-
 def test_the_choice_in_an_explorer_is_an_answer(explorer):
+    assert repr(checks.check("example-four-copies", explorer)) == (
+        "… Not answered yet. Choose in the explorer above, then run this cell."
+    )
     assert checks.check("example-four-copies", choose(explorer, layout=["x", UNSHARDED])).passed
-    assert checks.check("example-four-copies", choose(explorer, shape=[4, 4])).passed
     assert (
         repr(checks.check("example-four-copies", choose(explorer, layout=["y", UNSHARDED]))) == "✗ 2 instead"
     )
 
 
-@pytest.mark.parametrize(
-    ("choice", "problem"),
-    [
-        ({"layout": ["y", "x"], "shape": [6, 8]}, "Axis 0 of length 6 does not split in 4 parts over 'y'."),
-        ({"layout": ["x", "x"]}, "The mesh dimension 'x' splits two axes."),
-        ({"mesh": [["x", 16], ["y", 4]]}, "The explorer cannot show the mesh x 16 × y 4."),
-    ],
-)
-def test_a_refused_choice_is_a_hint_or_the_answer(explorer, choice, problem):
-    choose(explorer, **choice)
-    result = checks.check("example-four-copies", explorer)
-    assert repr(result) == f"✗ The explorer refuses this choice: {problem}"
-    assert checks.check("example-refused", explorer).passed
-    choose(explorer, mesh=[["x", 2], ["y", 4]], shape=[8, 8], layout=["x", "y"])
-    assert repr(checks.check("example-refused", explorer)) == "✗ This one is legal."
+def test_a_refused_choice_is_a_hint(explorer):
+    result = checks.check("example-four-copies", choose(explorer, layout=["x", "x"]))
+    assert repr(result) == "✗ The explorer refuses this choice: The mesh dimension 'x' splits two axes."
 
 
-def test_a_course_error_while_checking_is_the_hint(six):
-    @checks.exercise("example-shape", right=TWO)
+def test_a_course_error_while_checking_is_the_hint():
+    @checks.exercise("example-shape", right=6)
     def shape(answer):
-        return str(answer.local_shape((4, 4)))
+        raise CourseError("It is wrong.", allowed="what is right", cure="Do it.")
 
-    assert "✗ The layout [x] has 1 axis, the tensor (4, 4) has 2." in repr(checks.check("example-shape", TWO))
-
-
-def test_a_function_without_end_is_ended_and_told(monkeypatch):
-    monkeypatch.setattr(limit, "SECONDS", 0.2)
-
-    def endless(value):
-        step = 0
-        while step < value:
-            try:
-                pass
-            except Exception:
-                step += 1
-
-    with pytest.raises(CourseError, match="still ran after"):
-        judge(endless, abs, [Case((3,))])
+    assert repr(checks.check("example-shape", 6)) == (
+        "✗ It is wrong.\n  Allowed: what is right\n  What to do: Do it."
+    )

@@ -10,7 +10,7 @@ from course_lib import MeshSpec
 from course_lib.pictures.communication_rules import reason, reasons
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, product, relayout
-from course_lib.specs.compared import Compared
+from course_lib.specs.explanation import Explanation
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from tests.drawn import SVG, elements, words
@@ -29,9 +29,9 @@ GATHERED = multiplied(ROW, ["x", UNSHARDED], [UNSHARDED, "x"])
 SUMMED = multiplied(GRID, [UNSHARDED, "x"], ["x", "y"])
 
 
-def ran(communication: Communication, kind: str = "CPU") -> Compared:
+def ran(communication: Communication, kind: str = "CPU") -> Explanation:
     seen = tuple(each.as_run(kind) for each in communication.collectives)
-    return Compared(communication, seen, communication.result.layout, kind)
+    return Explanation(communication, seen, communication.result.layout, kind)
 
 
 def test_on_gpus_nothing_runs_in_the_place_of_another():

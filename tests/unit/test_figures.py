@@ -11,6 +11,7 @@ from IPython.core.formatters import DisplayFormatter
 
 from course_lib import MeshSpec
 from course_lib.pictures import shapes
+from course_lib.specs.components import Comparison, Components
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
@@ -30,7 +31,7 @@ def split(whole: np.ndarray, layout: LayoutSpec) -> list[np.ndarray]:
 def test_pictures_are_sound_and_show_each_block_in_its_colour_on_each_holder(case):
     layout, global_shape = case
     whole = numbered_tensor(global_shape)
-    drawn = layout.of(global_shape).compare(whole, split(whole, layout)).picture()
+    drawn = Comparison(layout.of(global_shape), whole, split(whole, layout)).picture()
     root = ElementTree.fromstring(drawn.svg)
     blocks = layout.of(global_shape).blocks
     heads = [path.get("fill") for path in root.iter(f"{SVG}path")]  # of the cards, twice each device
@@ -49,11 +50,11 @@ DRAWS_ITSELF = {
         "LayoutSpec(['x', 'unsharded'], MeshSpec([('x', 3), ('y', 2)])).of((6, 4))",
     ),
     "observed": (
-        ROWS.observed(split(WHOLE, ROWS)),
-        f"<Observed of {ROWS!r}.of((6, 4)): A A B B C C>",
+        Components.of(ROWS, split(WHOLE, ROWS)),
+        f"<Components of {ROWS!r}.of((6, 4)): A A B B C C>",
     ),
     "comparison": (
-        ROWS.of((6, 4)).compare(WHOLE, split(WHOLE + 1, ROWS)),
+        Comparison(ROWS.of((6, 4)), WHOLE, split(WHOLE + 1, ROWS)),
         f"<Comparison of {ROWS!r}.of((6, 4)): ? ? ? ? ? ?>",
     ),
 }

@@ -10,7 +10,8 @@ from course_lib import MeshSpec
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
 from course_lib.specs.communication import product, relayout
-from course_lib.specs.compared import Compared
+from course_lib.specs.components import Comparison, Components
+from course_lib.specs.explanation import Explanation
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import data_parallel, spatial_parallel
@@ -34,17 +35,17 @@ PARAMETERS = {"x": ("batch", "features"), "W1": ("features", "hidden"), "b1": ("
 def with_a_stranger():
     parts = numbered_tensor((6, 2)).reshape(3, 2, 2).repeat(2, axis=0)
     parts[3] += 0.5
-    return ROWS.observed(list(parts))
+    return Components.of(ROWS, list(parts))
 
 
 def two_changed_places():
     whole = numbered_tensor((2, 3))
-    return COLUMNS.of((2, 3)).compare(whole, [whole[:, [0]], whole[:, [2]], whole[:, [1]]])
+    return Comparison(COLUMNS.of((2, 3)), whole, [whole[:, [0]], whole[:, [2]], whole[:, [1]]])
 
 
 def ran_on_cpus(planned):
     seen = tuple(each.as_run("CPU") for each in planned.collectives)
-    return Compared(planned, seen, planned.result.layout, "CPU")
+    return Explanation(planned, seen, planned.result.layout, "CPU")
 
 
 PICTURES = {

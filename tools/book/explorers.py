@@ -14,7 +14,7 @@ from typing import Any
 import lessons
 from course_lib import syllabus
 from course_lib.exercises.cards import Card
-from course_lib.exercises.predictions import predictions
+from course_lib.exercises.questions import predictions
 from course_lib.i18n import set_language
 from course_lib.widgets.base import Explorer, TreeWidget, table_file
 from course_lib.widgets.table import page_table
@@ -46,8 +46,8 @@ def widgets() -> dict[str, Callable[[], TreeWidget]]:
 
 def cards() -> dict[str, Callable[[], TreeWidget]]:
     """Returns what makes the card of each prediction of a lesson, by its name."""
-    asked = (prediction for place in syllabus.installed() for prediction in predictions(place.topic))
-    return {prediction.prediction_id: partial(Card, prediction) for prediction in asked}
+    questions = (question for place in syllabus.installed() for question in predictions(place.topic))
+    return {question.question_id: partial(Card, question) for question in questions}
 
 
 def _modules() -> Iterator[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from babel.messages.extract import extract
 
-from course_lib.exercises import asked
+from course_lib.exercises import questions
 from course_lib.syllabus import ORDER
 from tools.catalogues.files import WHOLE_CELL, Text
 from tools.lesson import comments, exercises, markdown_blocks, texts
@@ -25,7 +25,7 @@ def lesson_texts(lesson: Lesson) -> Iterator[Text]:
     """
     for cell in lesson.cells:
         if cell.asked:
-            for text in asked.parsed(cell.asked).texts():
+            for text in questions.parsed(cell.asked).texts():
                 if markdown_blocks.is_prose(text):
                     yield Text(text, cell.cell_id)
         elif cell.kind == "markdown":

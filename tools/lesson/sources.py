@@ -17,7 +17,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from course_lib import syllabus
-from course_lib.exercises import asked
+from course_lib.exercises import questions
 from course_lib.syllabus import Part, Place
 from tools.lesson import references
 from tools.lesson.cells import Cell, named
@@ -25,7 +25,7 @@ from tools.lesson.cells import Cell, named
 SOURCE_LANGUAGE = "en"
 SOURCE = "lesson.py"  # of a topic: lessons/part/topic/lesson.py
 _GITHUB = "https://github.com/"
-_CARD = re.compile(r"(predict|check)-(.+)")  # a text of such a name is a card: `course_lib.exercises.asked`
+_CARD = re.compile(r"(predict|check)-(.+)")  # names of cards: `course_lib.exercises.questions`
 _OF_JUPYTEXT = ("lines_to_next_cell", "lines_to_end_of_cell_marker")
 
 
@@ -228,7 +228,7 @@ def _cell(cell: NotebookNode, topic: str) -> Cell:
 def _call(question_id: str, part: str, text: str) -> str:
     """Returns the code of a card: the call that shows it."""
     try:
-        question = asked.parsed(text).question
+        question = questions.parsed(text).source
     except ValueError as error:
         raise LessonError(f"the card {question_id!r}: {error}") from error
     return (

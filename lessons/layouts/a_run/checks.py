@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.judging import drawn, judge, with_lists_or_arrays
-from course_lib.exercises.real_devices import on_devices, refuse_new_axis
+from course_lib.exercises.devices import on_devices, refuse_new_axis
+from course_lib.exercises.judging import drawn, judge
 from course_lib.i18n import _
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from lessons.layouts.small_model import FEATURES, logits_of, small_model, small_values
 
 Array = npt.NDArray[Any]
 Errors = Callable[..., Any]
 
-_DEVICES = 8
+_MESH = MeshSpec([("batch", 8)])
 
 
 def _padded(random: np.random.Generator, num_reviews: int) -> tuple[Array, Array, Array]:
     """Returns rows that divide by eight, labels and weights; padding has the label 0 or 1."""
-    num_rows = num_reviews + -num_reviews % _DEVICES
+    num_rows = num_reviews + -num_reviews % _MESH.size
     x = np.array(random.integers(-4, 5, (num_rows, FEATURES)) / 2, np.float32)
     y, weight = random.integers(0, 2, num_rows), np.zeros(num_rows, np.float32)
     weight[random.permutation(num_rows)[:num_reviews]] = 1
@@ -36,36 +37,20 @@ def _errors(x: Array, y: Array, weight: Array, *, own_moments: bool = False) -> 
     return float(weight @ ((y == 0) & (answers == 1))), float(weight @ ((y == 1) & (answers == 0)))
 
 
-def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, ...] | None:
+def _called(answer: Errors, x: Array, y: Array, weight: Array) -> list[float] | None:
     """Returns what a reader's function makes of DTensors on eight devices, in a `tf.function`."""
     refuse_new_axis(answer)
     with on_devices() as (tf, real):
-        dtensor = tf.experimental.dtensor
-        mesh = dtensor.create_mesh([("batch", _DEVICES)], devices=[f"CPU:{at}" for at in range(_DEVICES)])
-
-        def variable(value: Array) -> Any:
-            return dtensor.DVariable(real.pack(value, dtensor.Layout.replicated(mesh, value.ndim)))
-
-        rows = [
-            real.pack(each, dtensor.Layout.batch_sharded(mesh, "batch", each.ndim)) for each in (x, y, weight)
-        ]
-        model = small_model(small_values(), variable)
+        variable = tf.experimental.dtensor.DVariable
+        model = small_model(
+            small_values(), lambda value: variable(real.pack(value, LayoutSpec.replicated(_MESH, value.ndim)))
+        )
+        rows = [real.pack(x, LayoutSpec(["batch", UNSHARDED], _MESH))]
+        rows += [real.pack(each, LayoutSpec(["batch"], _MESH)) for each in (y, weight)]
         found = tf.function(lambda *split: answer(model, *split))(*rows)
-        if isinstance(found, dict):
-            raise CourseError(
-                _("A dictionary was returned."),
-                allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
-                cure=_("Return two numbers in place of a dictionary."),
-            )
-        tensors = [each for each in tf.nest.flatten(found) if tf.is_tensor(each)]
-        if any(each.shape.num_elements() > 2 for each in tensors):
-            raise CourseError(
-                _("A tensor of more than two numbers was returned."),
-                allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
-                cure=_("Sum over the rows, and return the two numbers."),
-            )
-        parts = [] if found is None else [np.ravel(np.asarray(each)) for each in tf.nest.flatten(found)]
-        return tuple(float(number) for part in parts for number in part) or None
+        if found is None:
+            return None
+        return [float(each) for part in tf.nest.flatten(found) for each in np.ravel(real.to_numpy(part))]
 
 
 @exercise("a_run-errors", right=_errors, on_devices=True)
@@ -130,11 +115,7 @@ def break_even(answer: Callable[..., Any]) -> str | None:
                 " more: without brackets, `a / b * c` multiplies by `c`."
             ),
             lambda *costs: math.ceil(_break_even(*costs)): rounded,
-            lambda *costs: math.floor(_break_even(*costs)): rounded,
-            **{
-                lambda *costs, digits=digits: round(_break_even(*costs), digits): rounded
-                for digits in range(4)
-            },
+            lambda *costs: round(_break_even(*costs)): rounded,
+            lambda *costs: round(_break_even(*costs), 2): rounded,
         },
-        run=with_lists_or_arrays,
     )

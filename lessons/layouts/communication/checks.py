@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.devices import on_devices
+from course_lib.exercises.values import answered
 from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -48,7 +48,7 @@ def in_blocks(answer: Callable[..., Any]) -> str | None:
             )
         if not np.array_equal(dtensor.to_numpy(moved), values):
             return _("The layout is right, but the values are not those of the matrix.")
-        from course_lib.devices.seen import collectives
+        from course_lib.devices.graphs import collectives
 
         try:
             ran = collectives(answer, matrix)

@@ -16,7 +16,7 @@ from course_lib.pictures.shapes import Node
 from course_lib.pictures.text import devices_text
 from course_lib.specs import communication
 from course_lib.specs.communication import Communication
-from course_lib.specs.compared import Compared
+from course_lib.specs.explanation import Explanation
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -24,7 +24,7 @@ from course_lib.widgets import pieces
 from course_lib.widgets.controls import Choice, Group, State
 from lessons.layouts.mesh_layout_state import as_lists, entry_choice, known_entries, mesh_of
 
-Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Compared]
+Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Explanation]
 _MESHES = tuple(MeshSpec(zip("xyz", sizes, strict=False)) for sizes in [(8,), (4, 2), (2, 4), (2, 2, 2)])
 _SHAPES = ((16, 8), (8, 24))  # of the factors
 _AIR, _SIZE = 12.0, 12.0
@@ -34,13 +34,13 @@ class ProductExplorer(Experiment):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
     Args:
-        observe: runs the product on real devices for the button: `course_lib.devices.observed.product`.
+        observe: runs the product on real devices for the button: `course_lib.devices.graphs.product`.
             Without it the button is disabled.
     """
 
     name = "product"
     title = later("Product explorer")
-    example = "ProductExplorer(observed.product)"
+    example = "ProductExplorer(graphs.product)"
     button = later("Run it on the devices and compare")
     waiting = later("Running it. The first time this starts TensorFlow and takes some seconds.")
 
@@ -75,15 +75,15 @@ class ProductExplorer(Experiment):
         """Returns the same without a reader where none is offered."""
         return self.settled(state if _has_few_states(state) else {**state, "wanted": None})
 
-    def result(self, state: State) -> Compared | None:
+    def result(self, state: State) -> Explanation | None:
         """Returns what real devices exchanged beside the prediction."""
         return self._observe(*_chosen(state)) if self._observe else None
 
-    def verdict(self, result: Compared) -> str:
+    def verdict(self, result: Explanation) -> str:
         """Returns what was predicted and seen in all, and whether they agree."""
         return "\n".join([*words.both_totals(result), words.verdict(result)])
 
-    def above(self, state: State, result: Compared | None) -> Sequence[Node]:
+    def above(self, state: State, result: Explanation | None) -> Sequence[Node]:
         """Returns the costs, the tensors, the steps, and what really ran in their place."""
         predicted = communication_of(state)
         facts = {

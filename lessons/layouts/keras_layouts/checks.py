@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -11,14 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.devices.combining import GROUP_SIZE
 from course_lib.errors import CourseError
 from course_lib.exercises import limit
-from course_lib.exercises.answers import answered, plain
 from course_lib.exercises.checks import exercise
+from course_lib.exercises.devices import on_devices
 from course_lib.exercises.faults import fault
 from course_lib.exercises.judging import Case, judge
-from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.values import answered, plain
 from course_lib.i18n import _, join_sentences
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
@@ -80,9 +78,6 @@ def _map_hint(layouts: Any, dtensor: Any) -> str | None:
     if layouts.get_default_mesh() is None:
         return _("The LayoutMap has no mesh. Write `LayoutMap(mesh=mesh)`.")
     by_pattern = {pattern: layouts[pattern] for pattern in layouts}
-    meshes = [layouts.get_default_mesh(), *(layout.mesh for layout in by_pattern.values())]
-    if any(dtensor.mesh_spec(each) != _MESH for each in meshes):
-        return _("Use the `mesh` that `small_enough` gets, for the LayoutMap and for each layout.")
     shapes: dict[str, tuple[int, ...]] = {f"{name}.kernel": shape for name, shape in _SHAPES.items()}
     shapes |= {f"{name}.bias": shape[1:] for name, shape in _SHAPES.items()}
     used = set()
@@ -151,7 +146,6 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         for _batch in range(3)
     ]
     moved: list[list[bool]] = []
-    before = os.environ.get(GROUP_SIZE)
     try:
         hint = judge(
             answer,
@@ -180,12 +174,8 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
                 " trainable variables."
             ),
         )
-    except limit.TooLong as error:
-        slow = _("TensorFlow takes half a minute to refuse a gradient that is taken outside one.")
-        cure = join_sentences([_compile_it(), slow])
-        raise limit.TooLong(error.problem, allowed=error.allowed, cure=cure) from None
-    if before is None and os.environ.pop(GROUP_SIZE, ""):
-        return _("Your function leaves an environment variable set. Call `apply_gradients` outside instead.")
+    except limit.TooLong as error:  # so long does TensorFlow take to refuse a gradient that is taken outside
+        return join_sentences([error.problem, _compile_it()])
     if moved and any(late and not at_once for at_once, late in zip(moved[0], moved[-1], strict=True)):
         return _(
             "Some variables did not move in the first step: their updates came a step late. Call"
@@ -201,7 +191,7 @@ def _steps_on_devices(
 
     Notes after each step which variables have changed since before the first.
     """
-    with on_devices() as (_tf, dtensor):
+    with on_devices() as (tf, dtensor):
         import tf_keras
 
         mesh = dtensor.create_mesh(_STEP_MESH)
@@ -213,9 +203,11 @@ def _steps_on_devices(
         first, losses = [dtensor.to_numpy(each) for each in model.trainable_variables], []
         for features, labels in batches:
             inputs = dtensor.pack(features, LayoutSpec(["batch", UNSHARDED], _STEP_MESH), mesh)
-            losses.append(
-                _loss_of(step, inputs, dtensor.pack(labels, LayoutSpec(["batch"], _STEP_MESH), mesh))
-            )
+            targets = dtensor.pack(labels, LayoutSpec(["batch"], _STEP_MESH), mesh)
+            try:
+                losses.append(plain(answered(step(inputs, targets))))
+            except tf.errors.UnimplementedError as error:  # DTensor refuses it outside a compiled function
+                raise CourseError(_compile_it()) from error
             stepped = [dtensor.to_numpy(each) for each in model.trainable_variables]
             moved.append([not np.array_equal(*pair) for pair in zip(stepped, first, strict=True)])
         return _found(losses, [dtensor.to_numpy(weight) for weight in model.weights], optimizer)
@@ -252,17 +244,3 @@ def _with_normalisation() -> Any:
     hidden = layers.Dense(_HIDDEN, activation="relu", name="hidden")
     normal, logits = layers.BatchNormalization(name="normal"), layers.Dense(_CLASSES, name="logits")
     return _sequential(_FEATURES, hidden, normal, logits)
-
-
-def _loss_of(step: Callable[[Any, Any], Any], inputs: Any, labels: Any) -> Any:
-    tf = start_tensorflow()
-    try:
-        return plain(answered(step(inputs, labels)))
-    except tf.errors.UnimplementedError as error:
-        if "got a regular tensor" not in str(error):
-            raise
-        raise CourseError(
-            _("DTensor refuses a part of your step outside a compiled function."),
-            allowed=_("a loss and gradients that are computed in a compiled function"),
-            cure=_compile_it(),
-        ) from error

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
+from course_lib.exercises.devices import guarded, on_devices
 from course_lib.exercises.judging import Case, judge
-from course_lib.exercises.real_devices import guarded, on_devices
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -32,19 +33,23 @@ def _cut(whole: Array, layout: LayoutSpec) -> list[Array]:
 @exercise("mesh_and_layout-cut", right=_cut, on_devices=True)
 def cut(answer: Cut) -> str | None:
     """A function that cuts an array into the components of a layout."""
-    unlisted: list[Any] = []
-    retyped: list[dict[str, str]] = []
 
     def on_a_mesh(function: Cut, whole: Array, layout: LayoutSpec) -> Any:
         with on_devices() as (tf, dtensor):
             components = function(whole, guarded(dtensor.to_layout(layout)))
-            packed = tf.is_tensor(components) and dtensor.dtensor.is_dtensor(components)
-        no_list = packed or isinstance(components, (dict, Iterator))
-        if no_list or (isinstance(components, list) and not components):
-            unlisted.append(components)
-        if isinstance(components, (list, tuple)):
-            types = {part.dtype.name for part in components if hasattr(part, "dtype")}  # a list has none
-            retyped.extend({"whole": whole.dtype.name, "parts": each} for each in types - {whole.dtype.name})
+            if tf.is_tensor(components) and dtensor.dtensor.is_dtensor(components):
+                raise CourseError(_("Return a list with the component of each device, not yet packed."))
+        parts = components if isinstance(components, (list, tuple)) else []
+        types = {part.dtype.name for part in parts if hasattr(part, "dtype")}  # a list has none
+        for other in types - {whole.dtype.name}:
+            raise CourseError(
+                _(
+                    "The parts of an array of {whole} are {parts}. Keep its number type:"
+                    " DTensors of unlike types cannot be added.",
+                    whole=whole.dtype.name,
+                    parts=other,
+                )
+            )
         return components
 
     every = _("Give every device its component: devices with equal blocks get one each.")
@@ -60,29 +65,18 @@ def cut(answer: Cut) -> str | None:
     random = np.random.default_rng(0)
     trap = (numbered_tensor((8, 4)) + 0.5, _TRAP)
     cases = [_told(*inputs) for inputs in [trap, *[_random_sharding(random) for _case in range(_NUM_CASES)]]]
-    no_axes = _("An array without axes has one number: every device holds it.")
-    cases.append(_told(numbered_tensor(()) + 7, LayoutSpec([], _TRAP.mesh), hint=no_axes))
     cases.append(_told(np.arange(8), LayoutSpec(["model"], _TRAP.mesh)))  # as labels are
-    hint = judge(answer, _cut, cases, misconceptions=misconceptions, run=on_a_mesh)
-    if len(unlisted) == len(cases):
-        return _("Return a list with the component of each device, not yet packed.")
-    if retyped and not hint:
-        return _(
-            "The numbers are right, but the parts of an array of {whole} are {parts}. Keep its number type:"
-            " DTensors of unlike types cannot be added.",
-            **retyped[0],
-        )
-    return hint
+    return judge(answer, _cut, cases, misconceptions=misconceptions, run=on_a_mesh)
 
 
-def _told(whole: Array, layout: LayoutSpec, hint: str = "") -> Case:
+def _told(whole: Array, layout: LayoutSpec) -> Case:
     told = _(
         "an array of shape {shape} under {layout} on the mesh {mesh}",
         shape=whole.shape,
         layout=layout,
         mesh=layout.mesh,
     )
-    return Case((whole, layout), hint, told)
+    return Case((whole, layout), told=told)
 
 
 def _cut_by_mesh_shape(whole: Array, layout: LayoutSpec) -> list[Array]:

@@ -80,7 +80,7 @@ class MeshLayoutExplorer(Experiment):
         """Returns the components of the real DTensor beside the prediction."""
         sharding = states.sharding_of(state)
         real = self._observe(sharding) if self._observe else []
-        return sharding.compare(numbered_tensor(sharding.global_shape), real)
+        return Comparison(sharding, numbered_tensor(sharding.global_shape), real)
 
     def verdict(self, result: Comparison) -> str:
         """Returns whether the real components are the predicted ones."""

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from course_lib import processes
 from course_lib.errors import CourseError
 from course_lib.exercises import limit
-from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
+from course_lib.exercises.devices import on_devices
 from course_lib.exercises.judging import Case, judge
-from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.values import answered
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
@@ -70,11 +70,7 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         with on_devices() as (tf, dtensor):
             made = function(tf.experimental.dtensor.DVariable(dtensor.pack(whole, layout)))
             if tf.is_tensor(made) and tf.experimental.dtensor.is_dtensor(made):
-                raise CourseError(
-                    _("What is returned is still a DTensor on its mesh."),
-                    allowed=_("a NumPy array"),
-                    cure=_("Put the shards together, and return an array."),
-                )
+                raise CourseError(_("What is returned is still a DTensor on its mesh. Return an array."))
             return made
 
     return judge(
@@ -137,7 +133,6 @@ def _probabilities(
     *,
     own_moments: bool = False,
     scaled: bool = True,
-    axis: int | None = 1,
     softmax: bool = True,
 ) -> Array:
     """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`.
@@ -146,7 +141,6 @@ def _probabilities(
         texts: the texts.
         own_moments: whether rows are normalised with the moments of these texts.
         scaled: whether rows are scaled.
-        axis: along which axis they are scaled; None for all rows together.
         softmax: whether probabilities are returned, or logits.
     """
     rows = np.zeros((len(texts), len(_VOCABULARY)))
@@ -155,7 +149,7 @@ def _probabilities(
             row[_VOCABULARY.index(token) if token in _VOCABULARY else 0] += 1
     rows *= _WEIGHTS
     if scaled:
-        rows /= np.maximum(np.linalg.norm(rows, axis=axis, keepdims=True), 1e-6)  # no word: stays 0
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)  # no word: stays 0
     logits = logits_of(small_values(), rows, own_moments=own_moments)
     if not softmax:
         return logits
@@ -188,22 +182,8 @@ def server(answer: Callable[[Any, Any], Any]) -> str | None:
     if hint:
         return hint
     with tempfile.TemporaryDirectory() as folder:
-        try:
-            tf.saved_model.save(made, folder, signatures={"serving_default": made.__call__})
-        except AssertionError as error:
-            if "untracked" not in str(error):
-                raise
-            return _(
-                "The export lacks something that `__call__` uses: no attribute of the object leads to it."
-                " Make it one in `__init__`, for example `self.model = model`."
-            )
-        command = [sys.executable, "-c", _PROGRAM, folder, json.dumps(_BATCHES)]
-        done = processes.run(command)
-    if "pyfunc" in done.stderr:
-        return _(
-            "Your export calls Python code, which the other process does not have. Use TensorFlow's own"
-            " operations in place of tf.py_function and tf.numpy_function."
-        )
+        tf.saved_model.save(made, folder, signatures={"serving_default": made.__call__})
+        done = processes.run([sys.executable, "-c", _PROGRAM, folder, json.dumps(_BATCHES)])
     if done.returncode:
         why = processes.died(done.returncode, done.stderr)
         return _("In another process your export fails: {error}", error=why)
@@ -223,9 +203,6 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
             ),
             lambda texts: _labelled(_probabilities(texts, scaled=False)): _(
                 "The model was trained on rows of length 1; these rows are as the vectorizer makes them."
-            ),
-            lambda texts: _labelled(_probabilities(texts, axis=None)): _(
-                "This scales the rows of all texts together. Scale each row to length 1."
             ),
             lambda texts: _labelled(_probabilities(texts, softmax=False)): _(
                 "These are logits. Make probabilities of them: tf.nn.softmax."
@@ -252,11 +229,8 @@ def _not_to_be_exported(made: Any, tf: Any) -> str | None:
         return _("Only an object of a class that inherits from tf.Module can be exported here.")
     function = answered(made.__call__)
     signature = getattr(function, "input_signature", None)
-    if not signature or getattr(function, "_jit_compile", None):  # XLA would end the process on strings
-        return _(
-            "`__call__` needs `@tf.function(input_signature=[tf.TensorSpec(...)])`, without `jit_compile`:"
-            " XLA has no strings."
-        )
+    if not signature:
+        return _("`__call__` needs `@tf.function(input_signature=[tf.TensorSpec(...)])`.")
     if [(spec.dtype, str(spec.shape)) for spec in signature] != [(tf.string, "(None,)")]:
         return _(
             "The signature takes {specs}. Let it take one tensor of strings with one axis, of any length:"
@@ -266,8 +240,4 @@ def _not_to_be_exported(made: Any, tf: Any) -> str | None:
     given = function.get_concrete_function().structured_outputs
     if not (isinstance(given, Mapping) and set(given) == {"label", "probability"}):
         return _('`__call__` should return a dictionary with the keys "label" and "probability".')
-    if given["label"].dtype != tf.string:
-        return _("The labels should be strings: tf.gather or tf.where can choose them.")
-    if any(value.shape.rank not in (None, 1) for value in given.values()):
-        return _('"label" and "probability" should have one entry for each text, and no other axis.')
     return None

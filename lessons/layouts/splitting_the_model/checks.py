@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
+from course_lib.exercises.devices import on_devices
 from course_lib.exercises.judging import Case, Function, judge
-from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _, join_sentences
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -106,8 +106,5 @@ def product(answer: Function) -> str | None:
 def _factors() -> list[Case]:
     random = np.random.default_rng(0)
     x, weight = (random.integers(-4, 5, shape).astype(np.float32) for shape in ((4, 8), (8, 6)))
-    told = {
-        mesh: _("the parts of a (4, 8) and an (8, 6) matrix on the mesh {mesh}", mesh=mesh)
-        for mesh in _MESHES
-    }
-    return [Case((x, weight, mesh), told=told[mesh]) for mesh in _MESHES]
+    told = [_("the parts of a (4, 8) and an (8, 6) matrix on the mesh {mesh}", mesh=mesh) for mesh in _MESHES]
+    return [Case((x, weight, mesh), told=words) for mesh, words in zip(_MESHES, told, strict=True)]

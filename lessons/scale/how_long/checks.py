@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError
-from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
+from course_lib.exercises.devices import on_devices, refuse_new_axis
 from course_lib.exercises.judging import Case, judge
-from course_lib.exercises.real_devices import on_devices, refuse_new_axis
+from course_lib.exercises.values import answered
 from course_lib.i18n import _
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
 Array = npt.NDArray[Any]
 Splits = Mapping[str, str]
@@ -27,6 +29,9 @@ _PLANS: tuple[dict[str, str], ...] = (
     {"b": "batch", "d": "x", "h": "y", "f": "y"},
     {"h": "x", "f": "x"},
 )
+_MESH = MeshSpec([("batch", 4), ("model", 2)])
+_ROWS = LayoutSpec(["batch", UNSHARDED, UNSHARDED], _MESH)
+_HEADS = LayoutSpec([UNSHARDED, "model", UNSHARDED], _MESH)
 _SIZES = ((3, 5, 7), (6, 9, 3))  # of sequence, features and a head; four examples, two heads
 
 
@@ -42,11 +47,7 @@ def added_up(answer: Callable[..., Any]) -> str | None:
     def sorted_sets(function: Callable[..., Any], how: str, splits: Splits) -> list[list[str]]:
         found = answered(function(how, dict(splits)))
         if not isinstance(found, list | tuple) or len(found) != 3:
-            raise CourseError(
-                _("Your function does not return three sets."),
-                allowed=_("a list of three sets: first gradient, second gradient, result"),
-                cure=_("Return one for each of the three tensors, in the order of `how`."),
-            )
+            raise CourseError(_("Return three sets: those of the first gradient, the second and the result."))
         return [sorted({*each}, key=str) for each in found]
 
     def forward_only(how: str, splits: Splits) -> list[list[str]]:
@@ -135,22 +136,11 @@ def _on_a_mesh(answer: Callable[..., Any], arrays: tuple[Array, ...], seen: list
     """Returns what a reader's function makes of DTensors, and notes the collectives that it takes."""
     refuse_new_axis(answer)
     with on_devices() as (tf, real):
-        from course_lib.devices.seen import collectives
+        from course_lib.devices.graphs import collectives
 
-        dtensor = tf.experimental.dtensor
-        mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], devices=[f"CPU:{at}" for at in range(8)])
-        rows, heads = ["batch", "unsharded", "unsharded"], ["unsharded", "model", "unsharded"]
-        tensors = [
-            real.pack(array, dtensor.Layout(spec, mesh))
-            for array, spec in zip(arrays, (rows, heads, heads, heads), strict=True)
-        ]
+        layouts = [_ROWS, _HEADS, _HEADS, _HEADS]
+        tensors = [real.pack(*pair) for pair in zip(arrays, layouts, strict=True)]
         called = lambda *given: answered(answer(*given))  # noqa: E731
         result = tf.function(called)(*tensors)
-        if not tf.is_tensor(result) or result.shape.rank != 4:
-            raise CourseError(
-                _("Your function does not return a tensor of four axes."),
-                allowed="[batch, heads, sequence, size]",
-                cure=_("Return the values, added up by the shares."),
-            )
         seen.append(collectives(called, *tensors))
         return real.to_numpy(result)

@@ -125,40 +125,34 @@ def _objective_on_replicas(
 
 
 def _stepped(share: Shares = _GLOBAL, times: Times = _ONCE) -> Callable[..., dict[str, Any]]:
-    """Returns the steps in NumPy: a dense layer with penalties or none, gradient descent with momentum."""
+    """Returns the steps on one device: a dense layer with penalties or none, momentum."""
 
     def stepped(weight: Array, bias: Array, batches: list[Parts], penalty: float) -> dict[str, Any]:
-        values: list[Any] = [weight.astype(np.float64), bias.astype(np.float64)]
-        velocities: list[Any] = [0.0, 0.0]
-        losses, counted = [], np.zeros(2)  # how many are right, and the sum of the logits
+        tf = start_tensorflow()
+        variables, losses = [tf.Variable(weight), tf.Variable(bias)], []
+        optimizer = tf.keras.optimizers.SGD(_RATE, momentum=_MOMENTUM)
+        accuracy, summed = tf.keras.metrics.SparseCategoricalAccuracy(), tf.keras.metrics.Sum()
         for parts in batches:
             size = sum(len(labels) for _rows, labels in parts)
-            factor = times(len(parts), size) * penalty
-            loss = factor * sum(np.sum(value**2) for value in values)
-            slopes = [2 * factor * value for value in values]
-            for rows, labels in parts:
-                if len(labels):
-                    factor = share(len(labels), size, len(parts))
-                    own_loss, own_counted, own_slopes = _sums(values[0], values[1], rows, labels)
-                    loss, counted = loss + factor * own_loss, counted + own_counted
-                    slopes = [slope + factor * own for slope, own in zip(slopes, own_slopes, strict=True)]
-            losses.append(loss)
-            pairs = zip(velocities, slopes, strict=True)
-            velocities = [_MOMENTUM * velocity - _RATE * slope for velocity, slope in pairs]
-            values = [value + velocity for value, velocity in zip(values, velocities, strict=True)]
-        seen = sum(len(labels) for parts in batches for _rows, labels in parts)
-        return {"losses": losses, "variables": values, "accuracy": counted[0] / seen, "logits": counted[1]}
+            with tf.GradientTape() as tape:
+                loss = times(len(parts), size) * penalty * sum(tf.reduce_sum(each**2) for each in variables)
+                for rows, labels in (part for part in parts if len(part[1])):
+                    logits = rows @ variables[0] + variables[1]
+                    own = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+                    loss += share(len(labels), size, len(parts)) * tf.reduce_sum(own)
+                    accuracy.update_state(labels, logits)
+                    summed.update_state(logits)
+            optimizer.apply(tape.gradient(loss, variables), variables)
+            losses.append(float(loss))
+        return _found(losses, variables, accuracy, summed)
 
     return stepped
 
 
-def _sums(weight: Array, bias: Array, rows: Array, labels: Array) -> tuple[float, Array, list[Array]]:
-    """Returns the summed cross entropy of rows, how many are right, the sum of the logits, gradients."""
-    logits, at = rows @ weight + bias, np.arange(len(labels))
-    parts = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    loss, hits = -np.log(parts[at, labels]).sum(), int((logits.argmax(axis=1) == labels).sum())
-    parts[at, labels] -= 1
-    return loss, np.array([hits, logits.sum()]), [rows.T @ parts, parts.sum(axis=0)]
+def _found(losses: list[float], variables: list[Any], accuracy: Any, logits: Any) -> dict[str, Any]:
+    values = [variable.numpy() for variable in variables]
+    metrics = {"accuracy": float(accuracy.result()), "logits": float(logits.result())}
+    return {"losses": losses, "variables": values, **metrics}
 
 
 def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, global_batch_size: Any) -> Any:
@@ -253,11 +247,7 @@ def _steps_on_replicas(
         returned = answer(model, optimizer, rows, labels, size)
         pair = isinstance(returned, (tuple, list)) and len(returned) == 2
         if not pair or len(getattr(returned[1], "shape", ())) != 2:
-            raise CourseError(
-                _("Your function does not return a pair that ends in the logits."),
-                allowed=_("the replica's share of the objective, and the logits"),
-                cure=_("End it with `return loss, logits`."),
-            )
+            raise CourseError(_("Return a pair that ends in the logits: `return loss, logits`."))
         accuracy.update_state(labels, returned[1])
         logits.update_state(returned[1])
         return returned[0]
@@ -266,23 +256,12 @@ def _steps_on_replicas(
     def step(rows: Any, labels: Any, size: Any) -> Any:
         return strategy.run(on_replica, (rows, labels, size))
 
-    try:
-        reports = [
-            step(*(replica_runs.sent(strategy, kind) for kind in zip(*parts, strict=True)), tf.constant(size))
-            for parts, size in zip(batches, sizes, strict=True)
-        ]
-    except ValueError as error:
-        if "Unknown variable" not in str(error):
-            raise
-        raise CourseError(
-            _("The optimizer got a variable that is not trained."),
-            allowed=_("the model's trainable variables"),
-            cure=_("Write `model.trainable_variables`: `model.variables` also has the seeds of `Dropout`."),
-        ) from None
+    reports = [
+        step(*(replica_runs.sent(strategy, kind) for kind in zip(*parts, strict=True)), tf.constant(size))
+        for parts, size in zip(batches, sizes, strict=True)
+    ]
     losses = [sum(replica_runs.numbers(strategy, report)) for report in reports]
-    variables = [variable.numpy() for variable in model.trainable_variables]
-    found = {"losses": losses, "variables": variables, "accuracy": float(accuracy.result())}
-    return {**found, "logits": float(logits.result())}
+    return _found(losses, model.trainable_variables, accuracy, logits)
 
 
 def _model(penalty: float, modes: set[bool]) -> Any:

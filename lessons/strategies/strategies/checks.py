@@ -84,10 +84,6 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
             ),
             _stepped(lambda own, batch, replicas: own, all_reduce="MEAN"): equal_only,
             _stepped(lambda own, batch, replicas: own * replicas): equal_only,
-            _stepped(lambda own, batch, replicas: own * batch): _(
-                "The losses are divided twice: their mean over the part once more by the global batch. Take"
-                " their sum."
-            ),
             _stepped(lambda own, batch, replicas: 1): _(
                 "The losses are not divided. The loss is their mean over the global batch."
             ),
@@ -212,4 +208,4 @@ def _evaluated_on_replicas(
     loss = mean_loss(strategy, model, tf.data.Dataset.from_tensor_slices(examples).batch(batch_size))
     if sum(map(len, seen)) > len(set.union(*seen)):
         noted.add("twice")
-    return loss[0] if getattr(loss, "shape", None) == (1,) else loss
+    return loss

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from course_lib.errors import CourseError
-from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import drawn, judge
+from course_lib.exercises.values import answered
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from lessons.strategies.workers import checks_drill  # noqa: F401 - it registers its exercise
@@ -112,15 +112,7 @@ def _batches_of(answer: Callable[..., Any], count: int, batch_size: int, context
     data = start_tensorflow().data
     found = answered(answer(data.Dataset.range(_STRIDE, _STRIDE * count + 1, _STRIDE), batch_size, context))
     if not isinstance(found, data.Dataset):
-        raise CourseError(
-            _("Your function returns no data set."),
-            allowed=_("a tf.data.Dataset of batches"),
-            cure=_("Return what `shard` and `batch` make of `numbers`."),
-        )
+        raise CourseError(_("Return a tf.data.Dataset: what `shard` and `batch` make of `numbers`."))
     if found.element_spec.shape.rank == 0:
-        raise CourseError(
-            _("Your data set has single examples."),
-            allowed=_("a tf.data.Dataset of batches"),
-            cure=_("Make batches of them with `batch`."),
-        )
+        raise CourseError(_("Your data set has single examples. Make batches of them with `batch`."))
     return [np.atleast_1d(batch).tolist() for batch in islice(found.as_numpy_iterator(), _MOST_BATCHES)]

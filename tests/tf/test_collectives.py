@@ -1,11 +1,12 @@
-"""Observed collectives are those that run, on whichever devices, and observing them changes nothing."""
+"""The collectives of a function are those that run, and looking at them changes nothing."""
 
 import numpy as np
 import pytest
 
 import course_lib
-from course_lib import CourseError, MeshSpec
-from course_lib.devices import dtensor, observed
+from course_lib import MeshSpec, collectives
+from course_lib.devices import dtensor
+from course_lib.devices.graphs import relayout
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 
@@ -23,8 +24,8 @@ def rows_of(values=ONES):
     return dtensor.pack(values, ROWS)
 
 
-def seen(function, *arguments, **options) -> list[str]:
-    return list(map(str, observed.collectives(function, *arguments, mesh=GRID, **options)))
+def seen(function, *arguments) -> list[str]:
+    return list(map(str, collectives(function, *arguments)))
 
 
 def two_sums(tensor):
@@ -34,7 +35,7 @@ def two_sums(tensor):
 def test_each_all_reduce_is_seen_by_itself_unless_tensorflow_may_combine_them(monkeypatch):
     apart = ["all-reduce over x, 64 bytes", "all-reduce over x, 4 bytes"]
     assert seen(two_sums, rows_of()) == apart
-    (together,) = observed.collectives(two_sums, rows_of(), mesh=GRID, combine=True)
+    (together,) = collectives(two_sums, rows_of(), combine=True)
     assert together.payload_bytes >= 68
     compiled = tf.function(two_sums)
     compiled(rows_of())  # combined
@@ -69,18 +70,10 @@ def test_variables_keep_their_values_also_those_that_a_called_function_writes():
         assert np.array_equal(dtensor.to_numpy(variable), ONES)
 
 
-@pytest.mark.parametrize(
-    "other", [MeshSpec([("p", 8)]), MeshSpec([("y", 2), ("x", 4)]), MeshSpec([("x", 2), ("y", 2)])], ids=str
-)
-def test_another_mesh_than_that_of_the_tensors_is_refused(other):
-    with pytest.raises(CourseError, match="lacks the groups of devices"):
-        observed.collectives(lambda tensor: tf.reduce_sum(tensor, 0), rows_of(), mesh=other)
-
-
 def test_values_that_differ_from_numpys_are_told(monkeypatch):
     right = dtensor.unpack
     monkeypatch.setattr(dtensor, "unpack", lambda tensor: [part + np.float32(1) for part in right(tensor)])
-    compared = observed.relayout(ROWS.of(ONES.shape), LayoutSpec.replicated(GRID, 2))
+    compared = relayout(ROWS.of(ONES.shape), LayoutSpec.replicated(GRID, 2))
     assert compared.observed == compared.expected
     assert not compared.values_agree
     assert not compared.agrees

@@ -5,12 +5,10 @@ What would end it is met before, by reading the code. TensorFlow itself stays as
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import inspect
-import textwrap
+import re
 from collections.abc import Iterator
-from types import FunctionType
 from typing import Any
 
 from course_lib.errors import CourseError
@@ -26,6 +24,7 @@ _SIGNS_OF_AN_ABORT = (
     "Function was cancelled before it was started",
 )
 _collectives = {"aborted": False}
+_NEW_AXIS = re.compile(r"[\w\])]\[[^\[\]]*(?:\bNone\b|newaxis)[^\[\]]*\]")  # an index, and no list
 
 
 @contextlib.contextmanager
@@ -82,28 +81,12 @@ def refuse_new_axis(function: Any) -> None:
         CourseError: it does.
     """
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(_plain(function) or function)))
-    except (OSError, TypeError, SyntaxError):  # there is no source to read
+        source = inspect.getsource(inspect.unwrap(function))
+    except (OSError, TypeError):  # there is none to read
         return
-    if any(_is_new_axis(node) for node in ast.walk(tree)):
+    if _NEW_AXIS.search(source):
         raise CourseError(
             _("A new axis in square brackets, such as `x[:, None]`, can end the process on a DTensor."),
             allowed=_("slices without None or tf.newaxis"),
             cure=_("Write tf.expand_dims(x, axis) or tf.reshape(x, shape)."),
         )
-
-
-def _plain(function: Any) -> FunctionType | None:
-    function = inspect.unwrap(function) if callable(function) else function  # of a tf.function, too
-    return function if isinstance(function, FunctionType) else None
-
-
-def _is_new_axis(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Subscript):
-        return False
-    entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return any(
-        (isinstance(entry, ast.Constant) and entry.value is None)
-        or (isinstance(entry, ast.Attribute) and entry.attr == "newaxis")
-        for entry in entries
-    )

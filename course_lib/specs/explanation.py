@@ -31,7 +31,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Compared(DrawsItself):
+class Explanation(DrawsItself):
     """A predicted communication beside the observed one. It draws itself.
 
     Attributes:

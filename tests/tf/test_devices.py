@@ -36,9 +36,8 @@ def test_compare_finds_the_devices_that_hold_something_else():
 
 def test_explain_puts_rules_beside_reality():
     left, right = shard(NUMBERS, ROWS), shard(NUMBERS, COLUMNS)
-    assert [explain(tf.matmul, left, right).agrees, explain(dtensor.relayout, left, COLUMNS).agrees] == [
-        True
-    ] * 2
+    assert explain(tf.matmul, left, right).agrees
+    assert explain(dtensor.relayout, left, COLUMNS).agrees
     assert len(explain(tf.matmul, left, right).observed) == 2
     assert len(explain(tf.matmul, left, right, wanted=COLUMNS).observed) == 1
 
@@ -47,7 +46,6 @@ def test_explain_puts_rules_beside_reality():
     ("action", "words"),
     [
         (lambda: show(tf.ones([2])), "not laid out"),
-        (lambda: show(3), "not laid out"),
         (lambda: show(ROWS, (6, 8)), "does not split"),
         (lambda: compare(NUMBERS, NUMBERS), "not laid out"),
         (lambda: shard(NUMBERS, ["x", WHOLE]), "not a layout"),

@@ -1,6 +1,6 @@
 """The collectives that TensorFlow really inserts into a function of DTensors, read from the graphs it ran.
 
-`product` and `relayout` put them beside the prediction.
+`explain` puts them beside the prediction.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import numpy.typing as npt
 
 from course_lib.devices import dtensor
 from course_lib.devices.combining import no_combining
+from course_lib.devices.components import layout_of
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow
 from course_lib.specs import communication
 from course_lib.specs.collectives import Collective, Kind, require_right
 from course_lib.specs.communication import Communication
-from course_lib.specs.compared import Compared
+from course_lib.specs.components import Comparison
+from course_lib.specs.explanation import Explanation
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding, numbered_tensor
@@ -44,41 +46,57 @@ _GROUP_KEY = 2  # the place of the group's key among the inputs of a collective
 
 
 def collectives(
-    function: Callable[..., Any], *arguments: Any, mesh: MeshSpec, combine: bool = False
+    function: Callable[..., Any], *arguments: Any, mesh: MeshSpec | None = None, combine: bool = False
 ) -> list[Collective]:
-    """Returns the collectives in which one device takes part when `function` runs, in order.
+    """Returns the collectives in which one device takes part when TensorFlow runs a function, in order.
 
-    The function is compiled anew and runs once. The variables that it writes get their values back. What a
+    The function is compiled anew and runs once; the variables that it writes get their values back. What a
     loop repeats is there once.
 
     Args:
         function: a function of DTensors.
-        arguments: what to call it with.
-        mesh: the mesh that the DTensors are on.
-        combine: whether TensorFlow may make one all-reduce of several, as it does if it is not told
-            otherwise. It pads what it puts together.
+        arguments: what to call it with; among them, or in their variables, is a DTensor or DVariable.
+        mesh: the mesh that the DTensors are on, where the arguments do not tell.
+        combine: whether TensorFlow may join all-reduces, as it does if it is not told otherwise. It pads
+            what it joins.
 
     Raises:
-        CourseError: a collective among devices that form no group of this mesh.
+        CourseError: no DTensor among the arguments, and no mesh.
     """
-    return result_and_collectives(function, arguments, mesh, combine=combine)[1]
+    return result_and_collectives(function, arguments, mesh or _mesh_of(arguments), combine=combine)[1]
 
 
-def result_and_collectives(
-    function: Callable[..., Any], arguments: Sequence[Any], mesh: MeshSpec, *, combine: bool = False
-) -> tuple[Any, list[Collective]]:
-    """Returns the result of a function, compiled anew, and its `collectives`."""
-    with contextlib.nullcontext() if combine else no_combining():
-        result, graphs = _result_and_graphs(function, arguments)
-    found = [(graph, node) for graph in graphs for node in graph.node if node.op in _KINDS]
-    return result, [
-        _collective(node, {each.name: each for each in graph.node}, mesh)
-        for graph, node in found
-        if node.device == found[0][1].device  # all devices do the same
-    ]
+def explain(function: Any, *arguments: Any, wanted: Any = None) -> Explanation:
+    """Returns the collectives that follow from the layouts beside those that TensorFlow runs; drawn.
+
+    Args:
+        function: `tf.matmul` of two matrices, or `dtensor.relayout` of a matrix to a layout.
+        arguments: what to call it with.
+        wanted: the layout in which the one reader of a product takes it.
+
+    Raises:
+        CourseError: another function, no DTensors, or what TensorFlow 2.21 runs wrongly.
+    """
+    rules: dict[Any, Callable[..., Explanation]] = {
+        tf.matmul: product,
+        tf.experimental.dtensor.relayout: relayout,
+    }
+    if function not in rules:
+        raise CourseError(
+            _("The course has no rules for this function."),
+            allowed="tf.matmul, dtensor.relayout",
+            cure=_("Take collectives: it shows what TensorFlow runs, for any function."),
+        )
+    return rules[function](*map(_as_spec, arguments), *([] if wanted is None else [_as_spec(wanted)]))
 
 
-def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Compared:
+def _as_spec(given: Any) -> LayoutSpec | Sharding:
+    if isinstance(given, tf.experimental.dtensor.Layout):
+        return dtensor.layout_spec(given)
+    return layout_of(given).of(given.shape, element_bytes=given.dtype.size)
+
+
+def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Explanation:
     """Returns the predicted communication of `A @ B` beside what TensorFlow runs. It draws itself.
 
     The factors are made, multiplied on the devices, and the product is compared with NumPy's. TensorFlow
@@ -98,12 +116,12 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
 
     def multiplied(*tensors: Any) -> Any:
         found = tf.matmul(*tensors)
-        return found if wanted is None else _relayout(found, wanted)
+        return found if wanted is None else tf.experimental.dtensor.relayout(found, dtensor.to_layout(wanted))
 
     return _compared(predicted, multiplied, factors, factors[0] @ factors[1])
 
 
-def relayout(source: Sharding, target: LayoutSpec) -> Compared:
+def relayout(source: Sharding, target: LayoutSpec) -> Explanation:
     """Returns the predicted communication of a change of layout beside what TensorFlow runs. It draws itself.
 
     The tensor is made on the devices, given the other layout, and then compared with what it was.
@@ -117,29 +135,57 @@ def relayout(source: Sharding, target: LayoutSpec) -> Compared:
     """
     predicted = communication.relayout(source, target)
     matrix = _filled(source)
-    return _compared(predicted, lambda tensor: _relayout(tensor, target), [matrix], matrix)
-
-
-def _relayout(tensor: Any, target: LayoutSpec) -> Any:
-    return tf.experimental.dtensor.relayout(tensor, dtensor.to_layout(target))
+    return _compared(
+        predicted,
+        lambda tensor: tf.experimental.dtensor.relayout(tensor, dtensor.to_layout(target)),
+        [matrix],
+        matrix,
+    )
 
 
 def _compared(
     predicted: Communication, function: Callable[..., Any], values: Sequence[Array], right: Array
-) -> Compared:
+) -> Explanation:
     require_right(predicted.collectives, device_kind())
     layouts = [operand.layout for operand in predicted.operands]
     tensors = [dtensor.pack(value, layout) for value, layout in zip(values, layouts, strict=True)]
     result, seen = result_and_collectives(function, tensors, predicted.result.mesh)
     layout = dtensor.fetch_layout(result)
-    same = layout.of(right.shape).compare(right, dtensor.unpack(result)).agrees
-    return Compared(predicted, tuple(seen), layout, device_kind(), values_agree=same)
+    same = Comparison(layout.of(right.shape), right, dtensor.unpack(result)).agrees
+    return Explanation(predicted, tuple(seen), layout, device_kind(), values_agree=same)
 
 
 def _filled(sharding: Sharding) -> Array:
     """Returns a tensor, `[...] global`, of small whole numbers, so that no sum is rounded."""
     dtype = _DTYPES[sharding.element_bytes or 4]
     return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(dtype)
+
+
+def _mesh_of(arguments: Sequence[Any]) -> MeshSpec:
+    """Returns the mesh of the first DTensor among arguments, or among the variables of a module."""
+    for each in tf.nest.flatten(list(arguments)):
+        for tensor in each.variables if isinstance(each, tf.Module) else [each]:
+            if tf.is_tensor(tensor) and tf.experimental.dtensor.is_dtensor(tensor):
+                return dtensor.fetch_layout(tensor).mesh
+    raise CourseError(
+        _("No argument is laid out on a mesh."),
+        allowed=_("at least one DTensor or DVariable among the arguments"),
+        cure=_("Give the tensors to the function as arguments."),
+    )
+
+
+def result_and_collectives(
+    function: Callable[..., Any], arguments: Sequence[Any], mesh: MeshSpec, *, combine: bool = False
+) -> tuple[Any, list[Collective]]:
+    """Returns the result of a function, compiled anew, and its `collectives`."""
+    with contextlib.nullcontext() if combine else no_combining():
+        result, graphs = _result_and_graphs(function, arguments)
+    found = [(graph, node) for graph in graphs for node in graph.node if node.op in _KINDS]
+    return result, [
+        _collective(node, {each.name: each for each in graph.node}, mesh)
+        for graph, node in found
+        if node.device == found[0][1].device  # all devices do the same
+    ]
 
 
 def _result_and_graphs(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[Any]]:
@@ -204,8 +250,4 @@ def _mesh_dims(keys: Sequence[int] | None, mesh: MeshSpec) -> tuple[str, ...]:
         for names in itertools.combinations(mesh.names, count):
             if {*mesh.groups(*names)} == together:
                 return names
-    raise CourseError(
-        _("The mesh {mesh} lacks the groups of devices in which TensorFlow exchanges data.", mesh=mesh),
-        allowed=_("the mesh of the DTensors"),
-        cure=_("Give the mesh that the DTensors are on."),
-    )
+    raise ValueError(f"the mesh {mesh} lacks the groups of devices in which TensorFlow exchanges data")

@@ -7,17 +7,17 @@ from typing import Any
 
 
 @dataclass
-class Kept:
-    """One prediction, as far as the reader made it.
+class Choice:
+    """The reader's choice of an answer.
 
     Attributes:
-        chosen: the answer that is chosen now, as the card's state says it; None before any.
+        now: the answer that is chosen now, as the card's state says it; None before any.
         revealed: whether the measured value was shown.
         counted: the answer that stood when the measured value was first shown, None for none; it alone is a
             prediction, and the reader's score counts it.
     """
 
-    chosen: Any = None
+    now: Any = None
     revealed: bool = False
     counted: Any = None
 
@@ -28,17 +28,17 @@ class Kept:
     def reveal(self) -> None:
         """Notes that the measured value is shown; the first time decides what was predicted."""
         if not self.revealed:
-            self.revealed, self.counted = True, self.chosen
+            self.revealed, self.counted = True, self.now
 
 
-_kept: dict[str, Kept] = {}
+_choices: dict[str, Choice] = {}
 
 
-def of(prediction_id: str) -> Kept:
-    """Returns what is kept of a prediction."""
-    return _kept.setdefault(prediction_id, Kept())
+def of(question_id: str) -> Choice:
+    """Returns the reader's choice for a question."""
+    return _choices.setdefault(question_id, Choice())
 
 
 def forget() -> None:
     """Forgets every choice, as a new kernel does."""
-    _kept.clear()
+    _choices.clear()
