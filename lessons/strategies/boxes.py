@@ -52,7 +52,8 @@ class Box:
         >>> Box("GPU:0", (Line("variables"), Line("gradients"))).text()
         'GPU:0: variables, gradients'
         """
-        words = f"{self.name}: {_(', ').join(line.text for line in self.lines)}"
+        lines = _(", ").join(line.text for line in self.lines)
+        words = f"{self.name}: {lines}"
         return _("{text} ({note})", text=words, note=self.note) if self.note else words
 
 

@@ -29,20 +29,20 @@ def test_without_a_choice_or_a_function_it_says_what_is_missing(explorer):
     assert "Choose a batch size first." in text_of(explorer.view, " ")
     choose(explorer, "batch_size", 65)  # is not offered
     press(explorer)
-    assert (explorer.state, explorer.times) == ({"batch_size": None}, [])
+    assert (explorer.state, explorer.times) == ({"batch_size": None}, ())
 
 
 def test_each_press_measures_the_chosen_batch_size_and_keeps_the_newest(explorer):
     choose(explorer, "batch_size", 64)
     press(explorer)
-    assert explorer.times == [StepTimes(64, 0.001, 0.002)]
+    assert explorer.times == (StepTimes(64, 0.001, 0.002),)
     assert "64 reviews: eight devices 0.50 times as fast" in text_of(explorer.view, " ")
     assert "15.6 µs (1.0 ms a step)" in text_of(explorer.view, " ")
     choose(explorer, "batch_size", 8192)
     press(explorer)
     choose(explorer, "batch_size", 64)
     press(explorer)
-    assert explorer.times == [StepTimes(64, 0.001, 0.004), StepTimes(8192, 0.001, 0.003)]
+    assert explorer.times == (StepTimes(64, 0.001, 0.004), StepTimes(8192, 0.001, 0.003))
     assert "✓ 64 reviews: eight devices 0.25 times as fast" in text_of(explorer.view, " ")
 
 

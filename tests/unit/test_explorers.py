@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from course_lib import CourseError
+from course_lib.explorers import measuring
 from course_lib.i18n import set_language
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
@@ -182,7 +183,7 @@ def test_a_press_shows_a_bar_for_each_way_to_iterate():
 
 def test_each_way_gets_the_median_of_three_turns_after_one_that_compiles(monkeypatch):
     took = iter([9, 9, 9, 40, 20, 10, 60, 30, 10, 20, 80, 10])
-    monkeypatch.setattr(iterating, "_seconds", lambda way: next(took))
+    monkeypatch.setattr(measuring, "_seconds", lambda way: next(took))
     measure = iterating.measuring(lambda size: [list, list, list], steps=20)
     assert measure(64) == iterating.IterationTimes(64, for_loop=2, several_steps=1.5, whole_epoch=0.5)
 

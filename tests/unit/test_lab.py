@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("eight_devices")
 @pytest.fixture
 def eight_devices(monkeypatch):
     """As if `setup(devices=8)` had been called; layouts are what the lab would make with TensorFlow."""
-    monkeypatch.setitem(runtime._asked, "for", runtime._Request(devices=8))
+    monkeypatch.setattr(runtime._request, "devices", 8)
     monkeypatch.setattr(lab_module, "_layouts", lambda setting, subject: setting.plan)
 
 
