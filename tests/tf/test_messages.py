@@ -105,5 +105,3 @@ def test_the_last_line_says_what_is_wrong(case):
 def test_a_number_of_tensorflow_is_shown():
     assert about(tf.constant(0.3), 0, 1) == "≈ 0.30"
     assert about(tf.reduce_mean(placed((8, 8), "batch", "model")), 0, 2) == "≈ 1.0"
-    with pytest.raises(course_lib.CourseError, match="is no number"):
-        about(tf.ones(3), 0, 1)

@@ -9,7 +9,7 @@ import pytest
 
 import course_lib
 from course_lib import CourseError, MeshSpec
-from course_lib.devices import observed
+from course_lib.devices import graphs
 from course_lib.devices.dtensor import create_mesh, to_layout, to_numpy
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
@@ -66,7 +66,7 @@ def step(lesson, plan, sizes):
 
 def told_and_seen(lesson, plan, sizes):
     told = [str(each.collective.as_run("CPU")) for each in step_exchanges(plan, lesson.AXES, sizes)]
-    seen = observed.collectives(lesson.train_step, *step(lesson, plan, sizes), mesh=plan.mesh)
+    seen = graphs.collectives(lesson.train_step, *step(lesson, plan, sizes), mesh=plan.mesh)
     return told, list(map(str, seen))
 
 
