@@ -108,22 +108,6 @@ def test_a_cell_that_moves_to_another_lesson_keeps_its_translation(course):
     assert faults(course) == ""
 
 
-def test_texts_with_a_number_have_the_plural_forms_of_each_language(course):
-    library_code(course, 'ngettext("{count} row", "{count} rows", n)\n')
-    for language, num_forms in (("ja", 1), ("pl", 3)):
-        (course.root / "lessons" / "locale" / language).mkdir(exist_ok=True)
-        extract(course)
-        catalogue = polib.pofile(str(course.root / "course_lib" / "locale" / f"{language}.po"))
-        (entry,) = catalogue
-        assert (entry.msgid, entry.msgid_plural) == ("{count} row", "{count} rows")
-        assert list(entry.msgstr_plural) == list(range(num_forms))
-        assert f"nplurals={num_forms};" in catalogue.metadata["Plural-Forms"]
-        assert f"{language}.po: missing: '{{count}} row'" in faults(course)
-        entry.msgstr_plural |= {0: "{num}行"}
-        catalogue.save()
-    assert "placeholders differ: ['count'] became ['num']: '{count} rows' -> '{num}行'" in faults(course)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
@@ -162,21 +146,6 @@ def test_what_is_not_kept_is_named(what):
     (fault,) = translation_rules.differences(*BROKEN[what])
     assert fault.startswith(what)
     assert set(translation_rules.KEPT) <= set(BROKEN)
-
-
-def test_worse_words_are_found_with_what_to_write():
-    worse = {
-        "格子です.": "half-width punctuation",
-        "`pack` を使います。": "space between",
-        "これは完全な複製です。": "完全複製",
-        "次元`batch`だけを持つメッシュ": "持つ is for devices",
-        "むしろ*遅く*なります。": "not italics",
-        "1. **8台です**。はい。": "a noun as label",
-        "どのデバイスが何を持つでしょうか": "a noun as heading",
-    }
-    for text, offered in worse.items():
-        (problem,) = STYLE.problems(text)
-        assert offered in problem
 
 
 def test_the_japanese_readme_keeps_the_rules():
