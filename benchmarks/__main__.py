@@ -1,4 +1,4 @@
-"""`make bench`: a step of the lessons' program beside the tutorial's, in turns; medians of one run are told."""
+"""`make bench`: a step of the lessons' program beside the tutorial's, in turns, by medians of one run."""
 
 from __future__ import annotations
 
