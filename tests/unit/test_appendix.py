@@ -1,4 +1,4 @@
-"""Appendices: their own kernel, first cell and rules, and left alone where they cannot run."""
+"""Appendices: their own kernel, first cell and rules."""
 
 import re
 import sys
@@ -30,15 +30,13 @@ print(tf.constant(8) // 2)
 
 
 @pytest.fixture
-def course(tmp_path, monkeypatch):
-    """The small course with an appendix, and no environment for it."""
+def course(tmp_path):
+    """The small course with an appendix."""
     course = copied(tmp_path)
     with (tmp_path / "lessons" / "order.toml").open("a") as order:
         order.write(f'[parts.extra]\ntitle = "Extra"\nletter = "A"\nlessons = {{{NAME} = "Halves."}}\n')
     course.folder(NAME).mkdir(parents=True)
     (course.folder(NAME) / "lesson.py").write_text(SOURCE, "utf-8")
-    monkeypatch.setattr(estimator, "ENVIRONMENT", tmp_path / "environment")
-    monkeypatch.setattr(estimator, "KERNEL_FILE", tmp_path / "kernels" / estimator.KERNEL / "kernel.json")
     return course
 
 
