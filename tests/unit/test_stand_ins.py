@@ -1,4 +1,4 @@
-"""The stand-ins that come with the library: bit for bit the same, and there without TensorFlow."""
+"""The stand-ins that come with the library: bit for bit the same; what is asked for in vain is refused."""
 
 from __future__ import annotations
 
