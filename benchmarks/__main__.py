@@ -1,4 +1,4 @@
-"""`make bench`: a step of the lessons' program beside other loops, in turns in one run; medians are told."""
+"""`make bench`: a step of the lessons' program beside the tutorial's, in turns, by medians of one run."""
 
 from __future__ import annotations
 
@@ -15,19 +15,14 @@ from benchmarks.steps import MESHES, Steps, random_examples, seconds_a_step  # n
 
 
 def pairs() -> Iterator[tuple[str, float, float]]:
-    """Yields what is compared, the seconds of the program's step, 32 in a call, and those of the other."""
+    """Yields each scheme, the seconds of the program's step, 32 in a call, and those of the tutorial's."""
     examples = random_examples()
     for scheme, dims in MESHES.items():
-        steps = Steps(dims)
         loops = {
-            "": steps.together(examples),
-            "the tutorial's loop": quietly(tutorial_loop.training(scheme, examples)),
-            "the program, one step a call": steps.one_by_one(examples),
+            "course": Steps(dims).together(examples),
+            "tutorial": quietly(tutorial_loop.training(scheme, examples)),
         }
-        medians = seconds_a_step(loops)
-        course = medians.pop("")
-        for name, seconds in medians.items():
-            yield f"a step, {scheme} parallel / {name}", course, seconds
+        yield scheme, *seconds_a_step(loops).values()
 
 
 def quietly(train: Callable[[int], object]) -> Callable[[int], object]:
@@ -41,6 +36,9 @@ def quietly(train: Callable[[int], object]) -> Callable[[int], object]:
 
 
 if __name__ == "__main__":
-    print(f"{'':64} {'course':>11} {'other':>11} {'other/course':>13}")
-    for what, course, other in pairs():
-        print(f"{what:64} {1000 * course:>8,.2f} ms {1000 * other:>8,.2f} ms {other / course:>13.3f}")
+    print(f"{'a step':24} {'course':>11} {'tutorial':>11} {'tutorial/course':>16}")
+    for scheme, course, tutorial in pairs():
+        print(
+            f"{scheme + ' parallel':24} {1e3 * course:>8,.2f} ms {1e3 * tutorial:>8,.2f} ms"
+            f" {tutorial / course:>16.3f}"
+        )

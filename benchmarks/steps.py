@@ -1,4 +1,4 @@
-"""Training steps of `splitting_the_model`'s plain program, one in each call, or 32 as `a_run` teaches it."""
+"""Training steps of `splitting_the_model`'s plain program, 32 in a call as `a_run` teaches it."""
 
 from __future__ import annotations
 
@@ -76,15 +76,6 @@ class Steps:
         """Returns random rows as a batch, or as several, on the mesh."""
         rows = np.random.randint(len(examples), size=(*num_batches, BATCH_SIZE))
         return self.packed(examples.features[rows], examples.labels[rows])
-
-    def one_by_one(self, examples: Examples) -> Train:
-        """Returns a function that trains one step a call, and reads its loss and accuracy."""
-
-        def train(num_steps: int) -> None:
-            for _step in range(num_steps):
-                list(map(float, self.step(*self.chosen(examples))))
-
-        return train
 
     def together(self, examples: Examples) -> Train:
         """Returns a function that trains 32 steps a call; the next batches are packed meanwhile."""

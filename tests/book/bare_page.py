@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page
 
 from course_lib.widgets.base import MODULE, TreeWidget
@@ -35,8 +36,8 @@ NOTEBOOK_HOST = """async (view) => {
   window.answer = (view) => { model.view = view; listeners["change:view"].forEach((call) => call()); };
 }"""
 # What of the widgets leaves a telephone at its right; what the reader can move may be wider.
-OVERFLOWING = """() => [...document.querySelectorAll("course-explorer")]
-  .flatMap((each) => [...each.shadowRoot.querySelectorAll(".explorer *")])
+OVERFLOWING = """() => [...document.querySelectorAll("course-explorer, course-prediction, course-puzzle")]
+  .flatMap((each) => [...each.shadowRoot.querySelectorAll(".widget *")])
   .filter((part) => !part.parentNode.closest(".flow:not(.fits), .listing"))
   .filter((part) => part.getBoundingClientRect().right > 390.5).map((part) => part.outerHTML)"""
 
@@ -46,6 +47,15 @@ def pick(place: Page | Locator, group: str, option: str) -> None:
     fieldset = place.locator("fieldset").filter(has_text=group).first
     fieldset.locator("label").filter(has_text=re.compile(f"^{re.escape(option)}$")).click()
     place.locator(".explorer:not(.busy)").first.wait_for()
+
+
+def check_accessible_and_narrow(page: Page) -> None:
+    """Holds a page to what axe finds, and then to the width of a telephone."""
+    violations = Axe().run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate(OVERFLOWING) == []
 
 
 def write_pages(folder: Path, pages: Mapping[str, str]) -> None:
@@ -59,5 +69,5 @@ def write_pages(folder: Path, pages: Mapping[str, str]) -> None:
 def answered(page: Page, widget: TreeWidget) -> None:
     """Lets the widget in Python hear what the module sent, and the module see the new view."""
     for message in page.evaluate("model.sent.splice(0)"):
-        widget._handle_custom_msg(message, [])
+        widget._answer(widget, message, [])  # at once: Playwright's loop runs here, as a kernel's would
     page.evaluate("view => answer(view)", widget.view)

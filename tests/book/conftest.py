@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tests.book import standin
+from tests.book import small_book
 from tests.book.built_site import SITE, pages, served, watch
 from tests.lab.conftest import chromium_path, missing
+from tools.lesson.sources import Course
+
+pytest.register_assert_rewrite("tests.book.bare_page")
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +28,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def built_once(tmp_path_factory) -> Path:
-    """Returns the folder of the small lessons and of their book, which the first process that asks builds."""
+    """Returns the folder of the small course and of its book, which the first process that asks builds."""
     in_one_of_several = "PYTEST_XDIST_WORKER" in os.environ
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if in_one_of_several else own) / "small-book"
@@ -33,21 +36,26 @@ def built_once(tmp_path_factory) -> Path:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "site").exists():
-            lessons = standin.write_lessons(folder / "lessons")
-            standin.build(folder, lessons, standin.REPOSITORY)
+            small_book.build(folder, small_book.executed_course(folder / "course"))
     return folder
 
 
 @pytest.fixture(scope="session")
-def lessons(built_once) -> Path:
-    """Returns the folder of two small lessons in two languages."""
-    return built_once / "lessons"
+def small_course(built_once) -> Course:
+    """Returns the small course, executed in two languages."""
+    return Course(built_once / "course")
 
 
 @pytest.fixture(scope="session")
 def site(built_once) -> Path:
-    """Returns the book of the small lessons, of a course with a public address."""
+    """Returns the book of the small course, as one with a public address."""
     return built_once / "site"
+
+
+@pytest.fixture(scope="session")
+def small_address(site) -> Iterator[str]:
+    with served(site) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -8,16 +8,11 @@ from course_lib import MeshSpec
 from course_lib.code import code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
-from course_lib.specs.sharding import numbered_tensor
 from tests.book.bare_page import NOTEBOOK_HOST, answered, pick, write_pages
 from tests.course import from_lesson
 from tools.book.explorers import write_tables
 
 MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
-
-
-def observe(sharding):
-    return sharding.split(numbered_tensor(sharding.global_shape))
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +29,9 @@ FOCUSED = "document.activeElement.shadowRoot.activeElement"
 MESH = MeshSpec([("x", 2), ("y", 4)])
 
 
-def labels(place, cards: str = CARDS) -> list[str]:
+def labels(page) -> list[str]:
     """Returns the number and the block of each card."""
-    return [" ".join(card.locator("text").all_text_contents()[:2]) for card in place.locator(cards).all()]
+    return [" ".join(card.locator("text").all_text_contents()[:2]) for card in page.locator(CARDS).all()]
 
 
 def devices(page, state: str) -> list[str]:
@@ -121,14 +116,6 @@ def test_code_is_unfolded_chosen_and_copied_by_keyboard(visit):
     assert page.locator(".copied").inner_text() == ""
 
 
-def test_a_page_without_a_clipboard_says_so(visit):
-    page = visit("one")
-    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    page.get_by_text("The code of this choice").click()
-    page.get_by_role("button", name="Copy").click()
-    page.locator(".copied", has_text="The browser does not let this page copy.").wait_for()
-
-
 def test_without_its_table_the_picture_stays(page, server):
     page.route("**/*.json", lambda route: route.abort())
     page.goto(f"{server}one-light.html", wait_until="networkidle")
@@ -143,7 +130,7 @@ def test_without_scripts_the_picture_stays(scriptless_page, server):
 
 def test_in_a_notebook_what_the_reader_does_reaches_python_and_its_views_come_back(visit):
     page = visit("none")
-    explorer = MeshLayoutExplorer(observe)
+    explorer = MeshLayoutExplorer()
     explorer.state = {**explorer.state, "shape": [6, 4], "layout": ["x", "y"]}
     page.evaluate(NOTEBOOK_HOST, explorer.view)
     size = page.get_by_label("y", exact=True).first
@@ -158,16 +145,6 @@ def test_in_a_notebook_what_the_reader_does_reaches_python_and_its_views_come_ba
     assert (
         page.evaluate("document.querySelector('#notebook > div').shadowRoot.activeElement.name") == "num_axes"
     )
-    page.locator("button.press").click()
-    assert page.evaluate("model.sent") == [{"kind": "press", "name": ""}]
-    answered(page, explorer)
-    assert page.locator(".verdict").inner_text() == "✓ All 4 real components equal the prediction."
-    assert labels(page, ".panel:nth-child(3) .device") == ["0 A", "1 B", "2 C", "3 D"]
-    pick_entry = page.locator("fieldset").last.locator("label", has_text="unsharded")
-    pick_entry.click()
-    answered(page, explorer)
-    assert str(explorer.sharding.layout) == "[x, unsharded]"
-    assert page.locator(".panel").count() == 2
     size.fill("")
     size.press("Tab")
     answered(page, explorer)

@@ -7,21 +7,17 @@ import json
 import shutil
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from course_lib.i18n import set_language
 from course_lib.widgets.controls import with_value
-from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, write_pages
+from tests.book.bare_page import NOTEBOOK_HOST, answered, check_accessible_and_narrow, write_pages
 from tests.book.built_site import SITE
-from tests.explored import ran_as_predicted
 from tools.book.explorers import widgets
 
 LANGUAGES = ("en", "ja")
 EXPLORERS = {name: maker for name, maker in widgets().items() if isinstance(maker, type)}
 each_explorer = pytest.mark.parametrize("name", EXPLORERS)
 FOCUSED = "document.querySelector('course-explorer').shadowRoot.activeElement"
-LISTENS = """Object.defineProperty(navigator, "clipboard",
-  { value: { writeText: async (text) => { window.got = text; } } })"""
 # What two hosts show, each where it stands: texts, and all attributes but what a host notes for itself.
 SHOWN = """host => [...document.querySelector(host).shadowRoot.querySelectorAll(".explorer, .explorer *")]
   .map((part) => [part.tagName, ...[...part.attributes].map(({ name, value }) => `${name}=${value}`)
@@ -42,14 +38,6 @@ def folder(tmp_path_factory):
 
 def settle(page) -> None:
     page.locator(".explorer:not(.busy)").first.wait_for()
-
-
-def check_accessible_and_narrow(page) -> None:
-    violations = Axe().run(page).response["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert page.evaluate(OVERFLOWING) == []
 
 
 @each_explorer
@@ -131,18 +119,6 @@ def test_ring_in_a_notebook_presses_that_come_before_the_answer_all_count(visit)
     assert page.locator("h3").inner_text().endswith(": step 2 of 6")
 
 
-def test_product_in_a_notebook_the_button_puts_what_ran_beside_the_prediction(visit):
-    page, explorer = visit("none"), EXPLORERS["product"](ran_as_predicted)
-    page.evaluate(NOTEBOOK_HOST, explorer.view)
-    page.locator(".press").click()
-    answered(page, explorer)
-    assert page.locator(".explorer .member").count() == 16
-    assert "✓ TensorFlow ran what was predicted." in page.locator(".verdict").inner_text()
-    page.locator("label", has_text="x 4 × y 2").click()
-    answered(page, explorer)
-    assert page.locator(".verdict").inner_text() == ""
-
-
 def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
     page = visit("cluster-en")
     label = f"{FOCUSED}.parentNode.innerText"
@@ -158,12 +134,6 @@ def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowLeft")
     page.locator(".explorer .this text", has_text="worker 1").wait_for()
-    page.evaluate(LISTENS)
-    for _stop in ("picture", "TF_CONFIG", "copy"):
-        page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.get_by_text("Copied.").wait_for()
-    assert page.evaluate("window.got") == page.locator(".listing pre").inner_text()
 
 
 def test_reviews_in_a_notebook_are_answered_at_enter_and_what_is_being_typed_stays(visit):

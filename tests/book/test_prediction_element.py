@@ -6,12 +6,11 @@ import re
 from functools import partial
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from course_lib.exercises import choices
 from course_lib.exercises.predictions import predict, score
-from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
-from tests.predictions import lesson_in
+from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, check_accessible_and_narrow, write_pages
+from tests.small_course import among_lessons
 from tools.book.explorers import write_tables
 
 # Notes each event as the page hears it, at its very top.
@@ -22,8 +21,8 @@ FOCUSED = "document.activeElement.shadowRoot.activeElement"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def odd_lesson(tmp_path_factory):
-    with lesson_in(tmp_path_factory.mktemp("lessons")):
+def small_lesson():
+    with among_lessons():
         yield
 
 
@@ -35,13 +34,13 @@ def nothing_kept():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, odd_lesson):
+def folder(tmp_path_factory, small_lesson):
     folder = tmp_path_factory.mktemp("page")
-    made = {name: predict(f"predictions-{name}") for name in ("rows", "sums", "mean")}
+    made = {name: predict(f"fixture-{name}") for name in ("eight", "none", "seven")}
     write_tables(["en"], folder, {card.name: partial(predict, card.name) for card in made.values()})
     cards = {name: card.to_html() for name, card in made.items()}
     write_pages(
-        folder, {**cards, "all": "".join(cards.values()) + score("predictions")._repr_html_(), "none": ""}
+        folder, {**cards, "all": "".join(cards.values()) + score("fixture")._repr_html_(), "none": ""}
     )
     return folder
 
@@ -55,33 +54,32 @@ def verdict(place) -> str:
 
 
 def test_each_answer_has_its_verdict_and_the_page_hears_of_it(visit):
-    page = visit("rows")
+    page = visit("eight")
     page.evaluate(LISTEN)
-    group = page.get_by_role("group", name="The rows of a matrix")
+    group = page.get_by_role("group", name="How many of 8 rows?")
     assert group.get_by_role("radio").count() == 3
-    assert page.locator("legend code").all_inner_texts() == ["x"]
     assert page.locator(".verdict[role=status]").count() == 1
     assert verdict(page) == ""
     for text, said in (
-        ("(2, 2)", "✗ That would split the columns over y too."),
-        ("(2, 4)", "✓ Right."),  # why, says what was measured
-        ("(3, 4)", "✗ 3 is the number of devices along x, not of rows."),
+        ("2", "✗ A quarter."),
+        ("4", "✓ Right."),  # why, says what was measured
+        ("8", "✗ All."),
     ):
         answer(page, text)
         assert verdict(page) == said
         assert page.locator(":checked + span").inner_text() == text
         heard = page.evaluate("heard.splice(0)")
-        assert heard == [["predictions-rows", said[0] == "✓", "course-prediction", True]]
+        assert heard == [["fixture-eight", said[0] == "✓", "course-prediction", True]]
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
 def test_arrows_move_and_a_key_chooses(visit, key):
-    page = visit("rows")
+    page = visit("eight")
     page.evaluate(LISTEN)
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
-    assert page.evaluate(f"{FOCUSED}.parentNode.innerText") == "(3, 4)"
+    assert page.evaluate(f"{FOCUSED}.parentNode.innerText") == "8"
     assert page.locator(".confirm[role=status]").inner_text() == "Press Enter to choose this answer."
     assert page.locator("label:has(:checked)").evaluate(OUTLINE) == [
         "solid",
@@ -89,44 +87,41 @@ def test_arrows_move_and_a_key_chooses(visit, key):
     ]  # ink
     assert (verdict(page), page.evaluate("heard")) == ("", [])
     page.keyboard.press(key)
-    assert verdict(page).startswith("✗ 3 is the number of devices")
-    assert page.evaluate("heard") == [["predictions-rows", False, "course-prediction", True]]
+    assert verdict(page) == "✗ All."
+    assert page.evaluate("heard") == [["fixture-eight", False, "course-prediction", True]]
     assert page.locator(".confirm").inner_text() == ""
-    assert page.evaluate(f"{FOCUSED}.parentNode.innerText") == "(3, 4)"
+    assert page.evaluate(f"{FOCUSED}.parentNode.innerText") == "8"
 
 
 def test_cards_of_one_page_are_independent_and_the_score_counts_first_choices(visit):
     page = visit("all")
     cards, counted = page.locator("course-prediction"), page.locator("course-score")
     assert counted.inner_text() == "You made no prediction in this lesson."
-    answer(cards.nth(0), "(3, 4)")
-    assert counted.inner_text() == "Predictions made: 1 of 3. Right: 0."
-    answer(cards.nth(0), "(2, 4)")
-    assert counted.inner_text() == "Predictions made: 1 of 3. Right: 0."
-    answer(cards.nth(2), "0.428")
-    assert counted.inner_text() == "Predictions made: 2 of 3. Right: 1."
+    answer(cards.nth(0), "8")
+    assert counted.inner_text() == "Predictions made: 1 of 4. Right: 0."
+    answer(cards.nth(0), "4")
+    assert counted.inner_text() == "Predictions made: 1 of 4. Right: 0."
+    answer(cards.nth(2), "3")
+    assert counted.inner_text() == "Predictions made: 2 of 4. Right: 1."
     assert [verdict(card)[:1] for card in cards.all()] == ["✓", "", "✓"]
-    answer(cards.nth(1), "equal but for the last bits of some")
-    assert counted.inner_text() == "Predictions made: 3 of 3. Right: 2."
+    answer(cards.nth(1), "no row")
+    assert counted.inner_text() == "Predictions made: 3 of 4. Right: 2."
 
 
 def test_without_scripts_the_question_stays(scriptless_page, server):
     scriptless_page.goto(f"{server}all-light.html")
-    assert scriptless_page.locator("course-prediction").first.inner_text().splitlines()[-3:] == [
-        "(2, 2)",
-        "(2, 4)",
-        "(3, 4)",
-    ]
+    card = scriptless_page.locator("course-prediction").first
+    assert card.inner_text().splitlines()[-3:] == ["2", "4", "8"]
     assert scriptless_page.locator("course-score").inner_text() == "You made no prediction in this lesson."
 
 
 def test_in_a_notebook_a_card_does_not_grow_when_it_is_answered(visit):
     """What lies below would move away from under the pointer, and lose the reader's next click."""
     page = visit("none")
-    card = predict("predictions-rows")
+    card = predict("fixture-eight")
     page.evaluate(NOTEBOOK_HOST, card.view)
     heights = [page.locator("#notebook").bounding_box()["height"]]
-    answer(page, "(2, 2)")
+    answer(page, "2")
     heights.append(page.locator("#notebook").bounding_box()["height"])
     answered(page, card)
     assert verdict(page) == "Kept. Run the next cell."
@@ -135,7 +130,7 @@ def test_in_a_notebook_a_card_does_not_grow_when_it_is_answered(visit):
 
 def test_in_a_notebook_keys_that_the_card_uses_are_not_shortcuts(visit):
     page = visit("none")
-    page.evaluate(NOTEBOOK_HOST, predict("predictions-mean").view)
+    page.evaluate(NOTEBOOK_HOST, predict("fixture-seven").view)
     page.keyboard.press("Tab")
     for key, jupyterlab_hears_it in (
         ("1", False),
@@ -153,14 +148,7 @@ def test_in_a_notebook_keys_that_the_card_uses_are_not_shortcuts(visit):
 def test_open_wrong_right_or_with_a_field_it_is_accessible_and_fits_a_telephone(visit, theme):
     page = visit("all", theme)
     cards = page.locator("course-prediction")
-    answer(cards.nth(0), "(2, 4)")
-    answer(cards.nth(1), "equal to the last bit")
-    page.evaluate(NOTEBOOK_HOST, predict("predictions-mean").view)
-    violations = Axe().run(page).response["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    overflowing = page.evaluate("""() => [...document.querySelectorAll("course-prediction")]
-      .flatMap((each) => [...each.shadowRoot.querySelectorAll("*")])
-      .filter((part) => part.getBoundingClientRect().right > 390.5).map((part) => part.outerHTML)""")
-    assert overflowing == []
+    answer(cards.nth(0), "4")
+    answer(cards.nth(1), "one row")
+    page.evaluate(NOTEBOOK_HOST, predict("fixture-seven").view)
+    check_accessible_and_narrow(page)

@@ -204,16 +204,6 @@ def test_search_says_when_nothing_is_found_and_follows_a_link_with_a_query(page,
     assert page.locator("article .search-results li").count() == 0
 
 
-def test_colours_are_remembered_on_the_next_page(page, address):
-    page.goto(address + "en/index.html", wait_until="networkidle")
-    choose_theme(page, "dark")
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.goto(address + "ja/glossary.html", wait_until="networkidle")
-    assert page.evaluate(DATA_THEME) == "dark"
-    choose_theme(page, "light")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
-
-
 @pytest.mark.parametrize(("locale", "language"), [("ja-JP", "ja"), ("en-GB", "en"), ("qaa", "en")])
 def test_root_leads_to_the_readers_language(chromium, address, locale, language):
     context = chromium.new_context(locale=locale)

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from nbformat import NotebookNode
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -145,16 +144,14 @@ def environment(state: Path) -> dict[str, str]:
     }
 
 
-def write_notebook(path: Path, cells: Mapping[str, str], language: str) -> NotebookNode:
-    """Writes and returns a notebook of sources, by the names of its cells; LANGUAGE becomes the language."""
+def write_notebook(path: Path, cells: Mapping[str, str], language: str) -> None:
+    """Writes a notebook of sources, by the names of its cells; LANGUAGE becomes the language."""
     made = [
         nbformat.v4.new_code_cell(source.strip().replace("LANGUAGE", language), id=name)
         for name, source in cells.items()
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}  # or JupyterLab asks which
-    notebook = nbformat.v4.new_notebook(cells=made, metadata=kernel)
-    nbformat.write(notebook, path)
-    return notebook
+    nbformat.write(nbformat.v4.new_notebook(cells=made, metadata=kernel), path)
 
 
 def free_port() -> int:

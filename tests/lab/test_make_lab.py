@@ -16,20 +16,24 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tests.book import standin
+from tests import small_course
 from tests.lab.jupyterlab import BROWSER_OPTIONS, ROOT, START_SECONDS, environment, free_port, wait_for
 from tests.lab.reading import SCREENSHOTS
+from tools.lesson.build import build
 
-LESSON = f"01_{standin.LESSONS[0]}.ipynb"
+LESSON = small_course.NOTEBOOK
+PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><rect width="8" height="8"/></svg>'
 PICTURES = ".jp-Notebook .jp-OutputArea-output img[src^='data:image/svg']"
 NOTIFICATIONS = ".jp-toastContainer .Toastify__toast, .jp-Dialog"
 
 
 @pytest.fixture
 def clone(tmp_path) -> Path:
-    """Returns what `make lab` needs of a fresh clone, with two small lessons, the environment beside it."""
+    """Returns what `make lab` needs of a fresh clone, with the small course, the environment beside it."""
     folder = tmp_path / "clone"
-    standin.write_lessons(folder)
+    course = small_course.copied(folder)
+    list(build(course))
+    small_course.pretend_executed(course, {"image/svg+xml": PICTURE, "text/plain": "a picture"})
     shutil.copytree(ROOT / "tools" / "jupyterlab", folder / "tools" / "jupyterlab")
     shutil.copy(ROOT / "Makefile", folder)
     (folder / ".venv").symlink_to(ROOT / ".venv")
@@ -101,6 +105,7 @@ def test_make_lab_opens_a_trusted_lesson_and_asks_nothing(chromium, clone, tmp_p
     with make_lab(clone, tmp_path / "state", language) as address, ThreadPoolExecutor(1) as thread:
         place, found = thread.submit(seen, chromium, address).result()
     assert place.endswith(f"/lab/tree/notebooks/{language}/{LESSON}")
-    assert found[PICTURES] == before.count(b'"image/svg+xml"') > 0
+    folded = before.count(b'"outputs_hidden": true')
+    assert found[PICTURES] == before.count(b'"image/svg+xml"') - folded > 0
     assert found[NOTIFICATIONS] == 0
     assert (clone / "notebooks" / language / LESSON).read_bytes() == before

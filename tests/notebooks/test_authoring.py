@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.course import COURSE
-from tests.notebooks.nbval import OPTIONS
 from tests.pseudo_language import LANGUAGE, translate
 from tools.lesson.sources import Course
 
@@ -81,10 +80,6 @@ def test_the_recipe_for_a_lesson_makes_one(course):
     assert f"{2 * len(code_cells)} passed" in printed[-1]
     run(course, ["python", "-m", "ruff", "check", *FILES])
     run(course, ["python", "-m", "ruff", "format", "--check", *FILES])
-
-
-def test_the_recipe_compares_as_make_does():
-    assert " ".join(OPTIONS) in RECIPE
 
 
 def test_the_recipe_for_a_language_is_what_the_test_of_a_third_one_does():

@@ -1,4 +1,4 @@
-"""Appendices: their own kernel, first cell and rules, and left alone where they cannot run."""
+"""Appendices: their own kernel, first cell and rules."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from tests.course import COURSE
 from tests.small_course import copied, pretend_executed
 from tools.checks import __main__ as checks
 from tools.environments import estimator
-from tools.lesson import execute, first_cell
+from tools.lesson import first_cell
 from tools.lesson.build import build, built_cells, built_notebook
 from tools.lesson.sources import Course
 
@@ -30,15 +30,13 @@ print(tf.constant(8) // 2)
 
 
 @pytest.fixture
-def course(tmp_path, monkeypatch):
-    """The small course with an appendix, and no environment for it."""
+def course(tmp_path):
+    """The small course with an appendix."""
     course = copied(tmp_path)
     with (tmp_path / "lessons" / "order.toml").open("a") as order:
         order.write(f'[parts.extra]\ntitle = "Extra"\nletter = "A"\nlessons = {{{NAME} = "Halves."}}\n')
     course.folder(NAME).mkdir(parents=True)
     (course.folder(NAME) / "lesson.py").write_text(SOURCE, "utf-8")
-    monkeypatch.setattr(estimator, "ENVIRONMENT", tmp_path / "environment")
-    monkeypatch.setattr(estimator, "KERNEL_FILE", tmp_path / "kernels" / estimator.KERNEL / "kernel.json")
     return course
 
 
@@ -63,17 +61,3 @@ def test_under_another_tensorflow_one_sentence_says_what_to_do(monkeypatch, lang
         (shown,) = refused.value._render_traceback_()
         assert "`make estimator`" in shown
         assert (shown == first_cell.OTHER_KERNEL) == (language == "en")
-
-
-def test_without_their_environment_lessons_are_executed_and_appendices_left(course, monkeypatch, capsys):
-    ran = []
-
-    async def none_fails(paths):
-        ran.extend(path.stem for path in paths)
-        return []
-
-    monkeypatch.chdir(course.root)
-    monkeypatch.setattr(sys, "argv", ["execute"])
-    monkeypatch.setattr(execute, "execute_files", none_fails)
-    assert (execute.main(), ran) == (0, ["00_fixture"] * 2)
-    assert capsys.readouterr().out.startswith(f"{NAME} is not executed: ")

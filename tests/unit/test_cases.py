@@ -8,7 +8,7 @@ import time
 from functools import partial
 
 from tools.cases import runner
-from tools.cases.runner import CRASH, ERROR, TIMEOUT, Case, found_by, run
+from tools.cases.runner import CRASH, ERROR, TIMEOUT, Case, run
 
 CALLS = []  # in one process, so of the cases that ran there
 
@@ -54,18 +54,6 @@ def test_every_end_of_a_case_is_told_and_the_others_go_on():
     assert found["hangs"] == {"verdict": TIMEOUT, "message": "no end within 2 s"}
     os.close(writing)
     assert os.read(reading, 1) == b""  # the end, once what it started has ended too
-
-
-def test_a_program_answers_on_its_last_line(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text("import os, sys; print(os.environ['ANSWER']); sys.exit(sys.argv[1] or 0)")
-    found = [
-        Case("answers", partial(found_by, script, "", environment={"ANSWER": '{"difference": 0.5}'})),
-        Case("ends", partial(found_by, script, "Name a case", environment={"ANSWER": "{}"})),
-    ]
-    found = dict(run(found))
-    assert found["answers"] == {"difference": 0.5}
-    assert found["ends"] == {"verdict": ERROR, "message": "Name a case"}
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch):

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.records import run_of
-from course_lib.measured.files import Record, load
-from course_lib.measured.trainings import history
+from course_lib.measured.files import load
 from tests.course import from_lesson
 
-BATCH_SIZES = from_lesson("a_run.explorer", "BATCH_SIZES")
 REVIEWS = from_lesson("save_and_serve.explorer", "REVIEWS")
 
 SCHEMES = ("data", "model", "spatial")
@@ -60,34 +57,9 @@ def test_models_that_were_restored_without_a_strategy_answer_the_same(data):
         assert restored.largest_difference < 1e-5
 
 
-def test_eight_devices_have_a_fixed_cost_that_counts_for_less_in_large_batches():
-    found = load("a_run-batch_sizes")
-    times = found.step_times
-    assert (found.machine.cores, found.machine.threads) == (2, 1)
-    assert tuple(each.batch_size for each in times) == BATCH_SIZES
-    eight = [each.eight_devices_seconds for each in times if each.batch_size <= 512]
-    assert max(eight) < 1.25 * min(eight)
-    speedups = [each.one_device_seconds / each.eight_devices_seconds for each in times]
-    assert speedups[0] < 0.5
-    assert speedups[-1] > 2 * speedups[0]
-
-
 def test_the_exports_answer_as_the_model_does_and_call_one_sentence_good():
     found = load("save_and_serve-export")
     assert {round(model.accuracy, 2) for model in found.models.values()} == {0.86}
     assert found.models.restored.otherwise == found.models.shards.otherwise == 0
     assert tuple(found.answers) == REVIEWS
     assert [text for text, good in found.answers.items() if good > 0.5] == [REVIEWS[0]]
-
-
-def test_a_run_has_the_steps_of_its_first_seed_and_the_means_of_every_epoch():
-    def training(loss):
-        for step in (4, 5, 6):  # it goes on from a checkpoint
-            yield {"step": step, "epoch": 2, "loss": loss * step, "accuracy": 0.5}
-        yield {"step": 6, "epoch": 2, "loss": 0.0, "accuracy": 0.0, "test_loss": loss, "test_accuracy": 0.25}
-
-    run = run_of([list(training(1.0)), list(training(2.0))], batch_size=4, last_batch_size=2)
-    assert [seed[0].train_loss for seed in run.epochs] == [4.8, 9.6]
-    assert [record["step"] for record in history(run).steps] == [4, 5, 6]
-    assert [record["test_loss"] for record in history(run).epochs] == [1.0]
-    assert isinstance(run, Record)

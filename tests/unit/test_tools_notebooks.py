@@ -41,18 +41,6 @@ def faults(course):
 # Building
 
 
-def test_a_notebook_is_in_the_readers_language_and_its_exercises_are_stubs(course):
-    english, japanese = (built_cells(course, course.lesson(LESSON), code) for code in ("en", "ja"))
-    assert [(cell.cell_id, cell.tags) for cell in english] == [(cell.cell_id, cell.tags) for cell in japanese]
-    cells = {cell.cell_id: cell.source for cell in japanese}
-    assert cells["opening"].startswith("# 0. 半分\n\n2台のデバイスは")
-    assert cells["setup"].startswith('LANGUAGE = "ja"\n')
-    assert "# 行列は行のタプルで、それぞれの行もタプルです。\nmatrix =" in cells["reveal-axes"]
-    assert "8 // 0  # this comment stays, it is in a fence" in cells["breaking"]
-    assert cells["exercise-split"] == "def split(length, parts):\n    return ..."
-    assert cells["exercise-split-solution"].startswith("<details>\n<summary>解答</summary>\n\n```python\ndef")
-
-
 def test_a_fuzzy_translation_is_not_shown(course):
     edit(course.catalogue("ja", LESSON), "#: opening\n", "#: opening\n#, fuzzy\n")
     assert built_cells(course, course.lesson(LESSON), "ja")[0].source.startswith("# 0. Halves")

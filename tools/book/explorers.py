@@ -35,7 +35,7 @@ def write_tables(
 def widgets() -> dict[str, Callable[[], TreeWidget]]:
     """Returns what makes each widget that a page can hold, by its name.
 
-    They are the explorers that can be made without an argument, and what a module lists as `ON_PAGES`.
+    They are the lessons' explorers, which need no argument, and what a module lists as `ON_PAGES`.
     """
     found: dict[str, Callable[[], TreeWidget]] = {}
     for module in _modules():
@@ -58,16 +58,7 @@ def _modules() -> Iterator[Any]:
 
 
 def _explorers(module: Any) -> Iterator[type[Explorer]]:
+    """Yields the explorers that a module defines."""
     for value in vars(module).values():
-        if _is_explorer(value) and value.__module__ == module.__name__ and _needs_no_argument(value):
+        if inspect.isclass(value) and issubclass(value, Explorer) and value.__module__ == module.__name__:
             yield value
-
-
-def _is_explorer(value: object) -> bool:
-    return inspect.isclass(value) and issubclass(value, Explorer)
-
-
-def _needs_no_argument(explorer: type[Explorer]) -> bool:
-    _self, *parameters = inspect.signature(explorer.__init__).parameters.values()
-    variadic = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    return all(each.default is not each.empty or each.kind in variadic for each in parameters)
