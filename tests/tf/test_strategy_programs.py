@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
-from tests.course import from_lesson
 from tests.unit.test_strategy import code_of, situations
-
-Situation = from_lesson("strategies.strategy", "Situation")
 
 tf = start_tensorflow()
 
@@ -71,13 +68,3 @@ def test_it_trains_as_one_device_does(situation, two_devices, capsys):
     if situation.loop == "custom loop":
         losses = re.findall(r"epoch (\d): loss (\S+)", capsys.readouterr().out)
         assert [epoch for epoch, _loss in losses] == ["0", "1"]
-
-
-def test_the_programs_that_run_are_of_four_strategies():
-    assert {each.advice.strategy for each in RUN_HERE} == {
-        "default strategy",
-        "OneDeviceStrategy",
-        "MirroredStrategy",
-        "CentralStorageStrategy",
-    }
-    assert Situation("GPUs") in RUN_HERE
