@@ -56,7 +56,6 @@ DIGITS_OF_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 def test_the_real_images_are_read_as_tensorflow_datasets_reads_them(monkeypatch, load, name, counts):
     monkeypatch.setenv("COURSE_DATA", "tfds")
     loaded = load(num_train=1_000, num_test=10_000)
-    assert loaded.source == "tfds"
     assert (len(loaded.train), len(loaded.test)) == (1_000, 10_000)
     assert np.bincount(loaded.test.labels).tolist() == counts
     for split, part in (("train", loaded.train), ("test", loaded.test)):

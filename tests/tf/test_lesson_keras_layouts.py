@@ -25,7 +25,8 @@ DEFINED = (ast.FunctionDef, ast.ClassDef)
 FOUR = ("gamma", "beta", "moving_mean", "moving_variance")
 
 
-def defined():
+@pytest.fixture(scope="module")
+def lesson():
     """Returns what the lesson's cells define, on rows that take no time to load."""
     names = {"tf": tf, "np": np, "tf_keras": tf_keras, "dtensor": dtensor, "WHOLE": dtensor.UNSHARDED}
     names["mesh"] = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
@@ -38,11 +39,6 @@ def defined():
         tree.body = [node for node in tree.body if isinstance(node, DEFINED) or sets(node, wanted)]
         exec(compile(tree, cell.cell_id, "exec"), names)
     return names
-
-
-@pytest.fixture(scope="module")
-def lesson():
-    return defined()
 
 
 def sets(node, wanted):
