@@ -20,7 +20,7 @@ NUMBERS = np.arange(64, dtype="float32").reshape(8, 8)
 
 
 def test_show_draws_a_mesh_a_layout_and_what_devices_hold():
-    assert "device 7  x=3, y=1" in show(MESH).picture().text
+    assert "device 6  x=3, y=0" in show(MESH).picture().text
     assert "Copies of each element: 2." in show(ROWS, (8, 8)).picture().text
     unlike = [tf.fill([2, 8], float(device_id)) for device_id in range(8)]
     held = show(dtensor.pack(unlike, ROWS))
