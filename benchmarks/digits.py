@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.programs import program
 from benchmarks.records import SEEDS, circumstances, run_of, seeds_told
-from course_lib.data.images import ImageSet, load_mnist
+from course_lib.data.images import Images, load_mnist
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()
@@ -32,7 +32,7 @@ def measure(source: str, num_train: int, num_test: int) -> dict[str, Any]:
     return {"how": how, "runs": {"adam": run_of([[*_records(images, seed)] for seed in SEEDS], BATCH_SIZE)}}
 
 
-def _records(images: ImageSet, seed: int) -> Iterator[dict[str, Any]]:
+def _records(images: Images, seed: int) -> Iterator[dict[str, Any]]:
     from_scratch = program("from_scratch")
     on_mesh, variable = from_scratch.on_mesh, from_scratch.dtensor.DVariable
     model = from_scratch.MLP([on_mesh([value] * 8) for value in _xavier(seed)], variable)

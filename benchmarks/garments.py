@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.programs import program
 from benchmarks.records import SEEDS, circumstances, run_of, seeds_told
-from course_lib.data.images import ImageSet, LabelledImages, load_fashion
+from course_lib.data.images import Images, LabelledImages, load_fashion
 from course_lib.measured.files import Record
 from course_lib.runtime import start_tensorflow
 
@@ -38,7 +38,7 @@ def measure(source: str, num_train: int, num_test: int, num_replicas: int, epoch
 
 
 class _Run:
-    def __init__(self, images: ImageSet, num_replicas: int, seed: int) -> None:
+    def __init__(self, images: Images, num_replicas: int, seed: int) -> None:
         self.images, self.size, self.seed = images, PER_REPLICA * num_replicas, seed
         self.program = program("custom_training")
         devices = [f"CPU:{replica}" for replica in range(num_replicas)]

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.programs import program
 from benchmarks.records import SEEDS, circumstances, run_of, seeds_told
 from course_lib.data import imdb
+from course_lib.data.examples import Examples, Splits
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()
@@ -47,7 +48,7 @@ def first_model(a_run: Any, seed: int, *, normal: bool = False) -> Any:
 
 
 def train(
-    a_run: Any, model: Any, reviews: imdb.VectorizedReviews, seed: int, epochs: int = EPOCHS
+    a_run: Any, model: Any, reviews: Splits[Examples], seed: int, epochs: int = EPOCHS
 ) -> Iterator[dict[str, Any]]:
     """Yields the program's records, and one of each epoch; before it the moving moments catch up.
 

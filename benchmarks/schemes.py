@@ -15,7 +15,8 @@ import numpy as np
 from benchmarks import reviews as training
 from benchmarks.programs import program
 from benchmarks.records import Records, circumstances, run_of, steps_of
-from course_lib.data.imdb import VectorizedReviews, load_imdb, tf_idf
+from course_lib.data.examples import Examples, Splits
+from course_lib.data.imdb import load_imdb, tf_idf
 from course_lib.measured.files import Record
 from course_lib.runtime import start_tensorflow
 
@@ -42,7 +43,7 @@ def measure(source: str) -> dict[str, Any]:
 class Schemes:
     """The program, on reviews to learn from and to measure on."""
 
-    def __init__(self, reviews: VectorizedReviews) -> None:
+    def __init__(self, reviews: Splits[Examples]) -> None:
         self._reviews, self._program = reviews, program("splitting_the_model")
         self._program.train_x, self._program.train_y = reviews.train.features, reviews.train.labels
         self._per_epoch = len(reviews.train) // training.BATCH_SIZE

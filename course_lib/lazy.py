@@ -13,8 +13,7 @@ def face(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
 
     Args:
         package: its `__name__`.
-        homes: for each name the module, below the package, that defines it; one whose name ends so is itself
-            what the name stands for.
+        homes: for each name the module, below the package, that defines it.
 
     Source: https://peps.python.org/pep-0562/
     """
@@ -22,8 +21,7 @@ def face(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = importlib.import_module(f"{package}.{homes[name]}")
-        value = home if homes[name].endswith(f".{name}") else getattr(home, name)
+        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value
 

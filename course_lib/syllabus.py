@@ -91,11 +91,6 @@ def parts(lessons: Path) -> tuple[Part, ...]:
     return tuple(found)
 
 
-def places(lessons: Path) -> tuple[Place, ...]:
-    """Returns the places of all lessons of a folder, in order."""
-    return tuple(place for part in parts(lessons) for place in part.places)
-
-
 def folders() -> list[Path]:
     """Returns the folders in which lessons are installed beside this library."""
     package = find_spec(PACKAGE)
@@ -104,7 +99,7 @@ def folders() -> list[Path]:
 
 def installed() -> tuple[Place, ...]:
     """Returns the places of the lessons that are installed beside this library."""
-    return tuple(place for folder in folders() for place in places(folder))
+    return tuple(place for folder in folders() for part in parts(folder) for place in part.places)
 
 
 def find(topic: object) -> Place | None:

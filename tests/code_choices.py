@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from course_lib import CourseError, MeshSpec
-from course_lib.code import code_of
+from course_lib import CourseError, MeshSpec, code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel

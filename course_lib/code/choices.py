@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -120,11 +120,6 @@ def _of_sharding(sharding: Sharding) -> dict[str, str]:
         "shape": _listed(sharding.global_shape) or "()",
         "components": _components(sharding),
     }
-
-
-def _entries(specs: Sequence[str], whole: str) -> str:
-    """Returns an entry for each axis: the mesh dimension that splits it, or what says that it is whole."""
-    return _listed(whole if name == UNSHARDED else _quoted(name) for name in specs)
 
 
 def _components(sharding: Sharding) -> str:

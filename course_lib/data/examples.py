@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import whole_number
 from course_lib.i18n import _
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True)
+class Splits(Generic[Kind]):
+    """A data set.
+
+    Attributes:
+        train: the examples to learn from.
+        test: the examples to measure on.
+    """
+
+    train: Kind
+    test: Kind
 
 
 @dataclass(frozen=True)

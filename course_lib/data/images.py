@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.data.examples import Examples
+from course_lib.data.examples import Examples, Splits
 from course_lib.data.sources import BUILT_IN, REAL, RealSet, choose_source, open_built_in
 from course_lib.errors import whole_number
 from course_lib.i18n import _
@@ -36,22 +36,10 @@ class LabelledImages(Examples):
     images: npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class ImageSet:
-    """Images to learn from and images to measure on.
-
-    Attributes:
-        source: where they come from: "built-in" for the stand-in, "tfds" for the real ones.
-        train: the images to learn from.
-        test: the images to measure on.
-    """
-
-    source: str
-    train: LabelledImages
-    test: LabelledImages
+Images = Splits[LabelledImages]
 
 
-def load_mnist(source: str | None = None, *, num_train: int = 5_000, num_test: int = 5_000) -> ImageSet:
+def load_mnist(source: str | None = None, *, num_train: int = 5_000, num_test: int = 5_000) -> Images:
     """Returns images of digits with their labels, from the stand-in or from the real MNIST.
 
     Args:
@@ -68,7 +56,7 @@ def load_mnist(source: str | None = None, *, num_train: int = 5_000, num_test: i
     return _load("digits", MNIST, source, {"train": num_train, "test": num_test}, (784,))
 
 
-def load_fashion(source: str | None = None, *, num_train: int = 5_000, num_test: int = 5_000) -> ImageSet:
+def load_fashion(source: str | None = None, *, num_train: int = 5_000, num_test: int = 5_000) -> Images:
     """Returns images of garments with their labels, from the stand-in or from the real Fashion-MNIST.
 
     Features are `[images, 28, 28, 1]`, as convolutions take them. For the rest see `load_mnist`.
@@ -101,7 +89,7 @@ def class_names() -> tuple[str, ...]:
 
 def _load(
     stand_in: str, real: RealSet, source: str | None, counts: dict[str, int], shape: tuple[int, ...]
-) -> ImageSet:
+) -> Images:
     """Returns the first images of both splits.
 
     Args:
@@ -121,7 +109,7 @@ def _load(
             images, labels = _read_stand_in(f"{stand_in}-{split}.npy", count)
         features = images.reshape(-1, *shape).astype(np.float32) / np.float32(255)
         parts[split] = LabelledImages(features, labels.astype(np.int64), images.reshape(-1, 28, 28))
-    return ImageSet(chosen, **parts)
+    return Splits(**parts)
 
 
 def _require_count(count: int, most: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import platformdirs
 
-from course_lib.data.examples import Examples
+from course_lib.data.examples import Examples, Splits
 from course_lib.data.sources import REAL, RealSet, choose_source, open_built_in
 from course_lib.runtime import start_tensorflow
 
@@ -40,36 +40,8 @@ class TextExamples:
         return len(self.labels)
 
 
-@dataclass(frozen=True)
-class Reviews:
-    """Film reviews with label 1 for a good and 0 for a bad one.
-
-    Attributes:
-        source: where they come from: "built-in" for the stand-in, "tfds" for the real ones.
-        train: the reviews to learn from.
-        test: the reviews to measure on, of other films.
-    """
-
-    source: str
-    train: TextExamples
-    test: TextExamples
-
-
-@dataclass(frozen=True)
-class VectorizedReviews:
-    """Film reviews as rows of tf-idf, `[num_reviews, 1200] global`.
-
-    Attributes:
-        train: the rows to learn from.
-        test: the rows to measure on.
-    """
-
-    train: Examples
-    test: Examples
-
-
-def load_imdb(source: str | None = None) -> Reviews:
-    """Returns film reviews with their labels, from the stand-in or from the real IMDB set.
+def load_imdb(source: str | None = None) -> Splits[TextExamples]:
+    """Returns film reviews, labelled 1 if good and 0 if bad: the stand-in, or the real IMDB set.
 
     Args:
         source: "built-in" for the stand-in that comes with the library, "tfds" for the real reviews. If
@@ -84,18 +56,18 @@ def load_imdb(source: str | None = None) -> Reviews:
     if chosen == REAL:
         splits = [IMDB.read(split, "text") for split in ("train", "test")]
         train, test = (TextExamples(tuple(map(bytes.decode, texts)), labels) for texts, labels in splits)
-        return Reviews(chosen, train, test)
+        return Splits(train, test)
     with open_built_in("reviews.json") as file:
         read = json.load(file)
     train, test = (
         TextExamples(tuple(read[split]["texts"]), np.array(read[split]["labels"], np.int64))
         for split in ("train", "test")
     )
-    return Reviews(chosen, train, test)
+    return Splits(train, test)
 
 
-def tf_idf(reviews: Reviews, *, unit_length: bool = True) -> VectorizedReviews:
-    """Returns the reviews as rows of tf-idf.
+def tf_idf(reviews: Splits[TextExamples], *, unit_length: bool = True) -> Splits[Examples]:
+    """Returns the reviews as rows of tf-idf, `[num_reviews, 1200] global`.
 
     Tokens and their weights are those of the training texts. That takes seconds, with 25,000 reviews many:
     so the rows are kept on disk, and used when nothing that they depend on has changed.
@@ -112,7 +84,7 @@ def tf_idf(reviews: Reviews, *, unit_length: bool = True) -> VectorizedReviews:
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))[:, None]
         np.divide(rows, np.where(lengths > 0, lengths, 1), out=rows, casting="same_kind")
     train, test = np.split(rows, [len(reviews.train)])
-    return VectorizedReviews(Examples(train, reviews.train.labels), Examples(test, reviews.test.labels))
+    return Splits(Examples(train, reviews.train.labels), Examples(test, reviews.test.labels))
 
 
 def text_layer(texts: tuple[str, ...]) -> Any:
@@ -126,7 +98,7 @@ def text_layer(texts: tuple[str, ...]) -> Any:
     return layer
 
 
-def _kept_rows(key: str, reviews: Reviews) -> Rows:
+def _kept_rows(key: str, reviews: Splits[TextExamples]) -> Rows:
     """Returns the rows of both splits, not scaled, from the disk if it has them."""
     file = platformdirs.user_cache_path("course_lib") / f"{key}.npz"
     if file.exists():

@@ -15,11 +15,12 @@ def this_machine() -> Record:
     `threads` is how many threads one operation may use, `operations` how many operations may run at a time,
     as `setup` chose or the reader did; 0 is as many as TensorFlow likes.
     """
+    version = importlib.metadata.version("tensorflow")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads, operations = (
         int(os.environ.get(name) or 0) for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
     )
-    return Record(cores=cores, threads=threads, operations=operations, tensorflow=_tensorflow_version())
+    return Record(cores=cores, threads=threads, operations=operations, tensorflow=version)
 
 
 def sentences(machine: Record) -> str:
@@ -37,12 +38,3 @@ def sentences(machine: Record) -> str:
             "{count} operation runs at a time.", "{count} operations run at a time.", machine.operations
         )
     return join_sentences([where, threads, operations])
-
-
-def _tensorflow_version() -> str:
-    for package in ("tensorflow", "tensorflow-cpu"):
-        try:
-            return importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return "?"

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from course_lib.i18n import _, num_columns, padded
+from course_lib.i18n import _
 from course_lib.measured.files import Record
+from course_lib.pictures import text
 
 _INNER_WORD = re.compile(r"(?<=[a-z])(?=[A-Z][a-z]{3})")
 
@@ -27,8 +28,7 @@ class Table:
 
     def __repr__(self) -> str:
         lines = [("", *self.columns), *((name, *texts) for name, texts in self.rows.items())]
-        widths = [max(map(num_columns, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(map(padded, line, widths)).rstrip() for line in lines)
+        return "\n".join(line.removeprefix("  ") for line in text.table(lines))
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *self.columns))

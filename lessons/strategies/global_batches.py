@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, islice
 from typing import Any
 
 import numpy as np
 
-from course_lib.i18n import _, ngettext, num_columns, padded
+from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.cells import Line, cell
 from course_lib.pictures.figures import Figure, headed
+from course_lib.pictures.text import table
 from course_lib.specs.drawing import DrawsItself
 
 Part = tuple[int, ...]
@@ -73,7 +74,7 @@ class ReceivedExamples(DrawsItself):
         )
         remarks = self._remarks()
         drawings = [self._drawing(rows), arranging.lines_of_text(remarks, size=_SIZE, max_width=_WIDTH)]
-        return headed(title, drawings, ["", *_aligned(rows), "", *remarks], width=_WIDTH)
+        return headed(title, drawings, ["", *table(rows), "", *remarks], width=_WIDTH)
 
     def _remarks(self) -> list[str]:
         """Returns the sizes of the parts where they differ, who got nothing, and what came more than once."""
@@ -95,7 +96,9 @@ class ReceivedExamples(DrawsItself):
 
     def _drawing(self, rows: Sequence[Sequence[str]]) -> Drawing:
         """Returns the rows with a box for each part: the colour is that of its batch."""
-        widths = [max(text_width(text, _SIZE) for text in each) + _PADDING for each in _columns(rows)]
+        widths = [
+            max(text_width(text, _SIZE) for text in each) + _PADDING for each in zip(*rows, strict=True)
+        ]
         headings = [_words(text, width) for text, width in zip(rows[0], widths, strict=True)]
         drawn = [arranging.beside(headings, _GAP)]
         for number, (batch, (name, *texts)) in enumerate(zip(self.batches, rows[1:], strict=True)):
@@ -166,16 +169,6 @@ def _runs(part: Sequence[int]) -> str:
         found = [index for _place, index in run]
         texts += [f"{found[0]}–{found[-1]}"] if len(found) >= _LEAST_RUN else map(str, found)
     return " ".join(texts) or _NOTHING
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
-    return zip(*rows, strict=True)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(num_columns, column)) for column in _columns(rows)]
-    padded_rows = ([padded(*each) for each in zip(row, widths, strict=True)] for row in rows)
-    return ["  " + "  ".join(row).rstrip() for row in padded_rows]
 
 
 def _words(text: str, width: float) -> Drawing:

@@ -9,21 +9,7 @@ import numpy as np
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.runtime import device_kind, num_devices, start_tensorflow
-
-
-def require_devices(count: int) -> None:
-    """Checks that there are devices to judge on, so that a right function is not told that it fails.
-
-    Raises:
-        CourseError: `setup` was given fewer devices.
-    """
-    if num_devices() < count:
-        raise CourseError(
-            _("This check needs more devices than there are: {found}.", found=num_devices()),
-            allowed=_("a device for each of {count} replicas", count=count),
-            cure=_("Restart the kernel, and leave `devices=8` in the first cell. Nothing was judged yet."),
-        )
+from course_lib.runtime import device_kind, start_tensorflow
 
 
 def replicas(count: int) -> Any:

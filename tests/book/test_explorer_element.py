@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib import MeshSpec
-from course_lib.code import code_of
+from course_lib import MeshSpec, code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from tests.book.bare_page import NOTEBOOK_HOST, answered, pick, write_pages

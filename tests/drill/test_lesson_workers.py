@@ -95,21 +95,3 @@ def test_workers_with_other_folders_are_refused(tmp_path):
     with Cluster([WORKER, tmp_path / "kept", "--steps", "6"], {"worker": 2}, others=elsewhere) as cluster:
         report = cluster.wait()
     assert [each.heading() for each in report.tasks] == [f"{task}: ended by AssertionError" for task in BOTH]
-
-
-@pytest.mark.drill_all
-def test_a_strategy_that_is_made_too_late_says_so(tmp_path):
-    late = changed(tmp_path, "strategy = tf.", "tf.constant(1.0)\nstrategy = tf.")
-    with Cluster([late], {"worker": 2}) as cluster:
-        cluster.wait()
-        assert "Collective ops must be configured at program startup" in cluster.log("worker 0")
-
-
-@pytest.mark.drill_all
-def test_who_leaves_early_fails_the_next_all_reduce_of_the_others(tmp_path):
-    last = "total(step.read_value())  # all end"
-    early = changed(tmp_path, last, "time.sleep(30 * worker)\nworker and total(step.read_value())  # ")
-    with Cluster([early], {"worker": 2}) as cluster:
-        report = cluster.wait()
-    assert report["worker 0"].status == 0
-    assert report["worker 1"].error

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from course_lib.data import imdb
-from course_lib.data.imdb import Reviews, TextExamples
+from course_lib.data.examples import Splits
+from course_lib.data.imdb import TextExamples
 
 
 @pytest.fixture(autouse=True)
@@ -16,9 +17,7 @@ def cache(monkeypatch, tmp_path):
 
 
 def of(train, test=("zzz unseen", "")):
-    return Reviews(
-        "built-in", *(TextExamples(texts, np.arange(len(texts)) % 2) for texts in (tuple(train), test))
-    )
+    return Splits(*(TextExamples(texts, np.arange(len(texts)) % 2) for texts in (tuple(train), test)))
 
 
 REVIEWS = of(["Good good film!", "bad film", "a story"], ("good story", "", "naïve 映画 film"))

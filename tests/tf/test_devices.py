@@ -5,6 +5,7 @@ import pytest
 
 import course_lib
 from course_lib import CourseError, collectives, compare, explain, shard, show
+from course_lib.exercises import devices
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -56,3 +57,10 @@ def test_explain_puts_rules_beside_reality():
 def test_what_cannot_be_shown_is_refused_in_one_error(action, words):
     with pytest.raises(CourseError, match=words):
         action()
+
+
+def test_after_a_collective_was_aborted_every_later_error_says_to_restart_the_kernel(monkeypatch):
+    monkeypatch.setattr(devices, "_collectives", {"aborted": False})
+    for message in ("Collective ops is aborted by: no such group", "whatever a later one says"):
+        with pytest.raises(CourseError, match="Restart the kernel"), devices.on_devices():
+            raise tf.errors.InternalError(None, None, message)

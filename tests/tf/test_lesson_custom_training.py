@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-import tf_keras
 
 from benchmarks import programs
 from course_lib import measured
@@ -80,15 +79,6 @@ def test_adam_hides_a_factor_that_sgd_does_not():
     adam, sgd = tf.keras.optimizers.Adam, tf.keras.optimizers.SGD
     assert change(adam(), 4) == pytest.approx(change(adam(), 1), rel=1e-3)
     assert change(sgd(), 4) == pytest.approx(4 * change(sgd(), 1), rel=1e-3)
-
-
-def test_the_default_was_called_auto_and_keras_3_does_not_know_it():
-    with pytest.raises(ValueError, match="Received: reduction=auto"):
-        tf.keras.losses.MeanAbsoluteError("auto")
-    loss = tf_keras.losses.MeanAbsoluteError(tf_keras.losses.Reduction.AUTO)
-    over_size = tf_keras.losses.MeanAbsoluteError(tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE)
-    labels, outputs = tf.zeros((3, 1)), tf.constant([[1.0], [2.0], [6.0]])
-    assert float(loss(labels, outputs)) == float(over_size(labels, outputs)) == 3
 
 
 def test_the_text_has_the_accuracies_that_were_measured():

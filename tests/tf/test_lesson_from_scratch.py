@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from benchmarks import programs
-from course_lib import collectives
 from course_lib.data import load_mnist
 from tests.course import COURSE, from_lesson
 
@@ -93,24 +92,6 @@ def test_the_last_variable_is_spared_and_the_others_move_by_the_slots_of_the_ste
         m, v = 0.1 * gradients[0][at], 0.001 * gradients[0][at] ** 2
         expected = value - 1e-3 * _corrected(2) * m / (np.sqrt(v) + 1e-7)
         np.testing.assert_allclose(weights[1][at], expected, rtol=0, atol=1e-6)
-
-
-@pytest.mark.drill_all
-@pytest.mark.parametrize("sizes", [(2, 3, 1), (3, 1, 2)])  # the lesson has 1, 2, 3
-def test_the_variable_whose_all_reduce_comes_last_is_spared(lesson, sizes):
-    tf, on_mesh = lesson["tf"], lesson["on_mesh"]
-    variable = lesson["dtensor"].DVariable
-    slots = [variable(on_mesh([np.zeros(size, "float32")] * 8)) for size in sizes]
-    rows = [on_mesh([np.ones((1, size), "float32")] * 8, "batch") for size in sizes]
-
-    def write_then_read(rows):
-        for slot, each in zip(slots, rows, strict=True):
-            slot.assign(tf.reduce_sum(each, axis=0))
-        return [slot + 0.0 for slot in slots]
-
-    *_others, last = (each.payload_bytes for each in collectives(write_then_read, rows))
-    read = [each.numpy() for each in tf.function(write_then_read)(rows)]
-    assert [len(each) for each in read if (each == 8).all()] == [last // 4]
 
 
 @pytest.mark.parametrize(("rate", "low", "high"), [(None, 0.95, 0.97), (0.1, 0.84, 0.88), (0.3, 0.92, 0.95)])

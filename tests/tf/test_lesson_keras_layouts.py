@@ -2,10 +2,7 @@
 
 import ast
 import inspect
-import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -28,7 +25,8 @@ DEFINED = (ast.FunctionDef, ast.ClassDef)
 FOUR = ("gamma", "beta", "moving_mean", "moving_variance")
 
 
-def defined():
+@pytest.fixture(scope="module")
+def lesson():
     """Returns what the lesson's cells define, on rows that take no time to load."""
     names = {"tf": tf, "np": np, "tf_keras": tf_keras, "dtensor": dtensor, "WHOLE": dtensor.UNSHARDED}
     names["mesh"] = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
@@ -41,11 +39,6 @@ def defined():
         tree.body = [node for node in tree.body if isinstance(node, DEFINED) or sets(node, wanted)]
         exec(compile(tree, cell.cell_id, "exec"), names)
     return names
-
-
-@pytest.fixture(scope="module")
-def lesson():
-    return defined()
 
 
 def sets(node, wanted):
@@ -151,29 +144,6 @@ def test_a_class_with_a_normalisation_fails_under_a_map_and_is_right_with_argume
     np.testing.assert_allclose(
         to_numpy(tf.function(models[0])(x)), models[1](lesson["train_x"][:64]), atol=1e-5
     )
-
-
-def without_a_mesh() -> dict[str, object]:
-    """Returns the losses of Adam on one device, and without a mesh on eight in one function, uncombined."""
-    lesson, adam = defined(), tf_keras.optimizers.Adam(0.01)
-    mesh = lesson["mesh"]
-    with no_combining():
-        found, _values = trained(lesson, "in_one_function", adam, lesson["split_mlp"](), mesh)
-    right, _values = trained(lesson, "in_one_function", tf_keras.optimizers.Adam(0.01), lesson["mlp"]())
-    return {"right": right, "found": found, "count": int(adam.iterations.numpy())}
-
-
-@pytest.mark.drill_all
-def test_an_optimizer_without_its_mesh_counts_each_device():
-    # DTensor sends what has no mesh to the first mesh that a process used: here that has to be the lesson's.
-    program = (
-        "import course_lib; course_lib.setup(devices=8); import json;"
-        "from tests.tf import test_lesson_keras_layouts as own; print(json.dumps(own.without_a_mesh()))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert max(np.abs(np.subtract(found["found"], found["right"]))) > 1e-2
-    assert found["count"] > 4  # of four steps: each device adds one
 
 
 def test_who_takes_the_gradient_outside_is_told_so_before_tensorflow_refuses(monkeypatch):

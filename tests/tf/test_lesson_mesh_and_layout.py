@@ -1,6 +1,5 @@
 """What `mesh_and_layout` says of TensorFlow and does not show, held against NumPy."""
 
-import itertools
 import subprocess
 import sys
 
@@ -9,7 +8,6 @@ import pytest
 from tensorflow.experimental import dtensor
 
 from course_lib.devices.dtensor import tf
-from tests.course import COURSE
 
 FREE = dtensor.UNSHARDED
 WHOLE = np.arange(24, dtype="float32").reshape(6, 4)
@@ -20,38 +18,8 @@ layout = dtensor.Layout(["x"], dtensor.create_mesh([("x", 1)], devices=["CPU:0"]
 
 
 @pytest.fixture(scope="module")
-def lesson():
-    """The solution of the lesson's exercise, and its `join`."""
-    cells = {cell.cell_id: cell.source for cell in COURSE.lesson("mesh_and_layout").cells}
-    names = {"tf": tf, "np": np, "dtensor": dtensor}
-    exec(cells["exercise-cut"], names)
-    exec(cells["join"].partition("\n\n\nprint")[0], names)
-    return names
-
-
-@pytest.fixture(scope="module")
 def mesh():
     return dtensor.create_mesh([("x", 3), ("y", 2)], devices=[f"CPU:{device_id}" for device_id in range(6)])
-
-
-def layouts(mesh, rank):
-    entries = [*mesh.dim_names, *[FREE] * rank]
-    return [
-        dtensor.Layout(list(chosen), mesh) for chosen in sorted(set(itertools.permutations(entries, rank)))
-    ]
-
-
-@pytest.mark.parametrize("dims", [[("a", 8)], [("a", 4), ("b", 2)], [("a", 2), ("b", 2), ("c", 2)]])
-def test_what_the_lesson_cuts_and_packs_is_what_copy_to_mesh_makes_and_joins_again(lesson, dims):
-    grid = dtensor.create_mesh(dims, device_type="CPU")
-    for rank in (1, 2, 3):
-        array = np.arange(8**rank, dtype="float32").reshape([8] * rank)
-        for layout in layouts(grid, rank):
-            packed = dtensor.pack(lesson["cut"](array, layout), layout)
-            copied = dtensor.copy_to_mesh(array, layout)
-            for one, other in zip(dtensor.unpack(packed), dtensor.unpack(copied), strict=True):
-                assert np.array_equal(one, other)
-            assert np.array_equal(lesson["join"](packed), array)
 
 
 def test_unlike_replicas_give_one_tensor_three_sums_and_numpy_reads_the_first(mesh):

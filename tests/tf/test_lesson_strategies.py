@@ -201,11 +201,6 @@ def test_momentum_outside_the_scope_lets_copies_drift_apart_in_a_loop():
     assert abs(first.numpy() - second.numpy()) > 1e-3  # every replica had the same examples
 
 
-def test_a_kind_of_device_in_lower_case_finds_none():
-    found = [len(tf.config.list_physical_devices(kind)) for kind in ("cpu", "CPU")]
-    assert found == [0, 1]
-
-
 def test_aggregation_says_what_becomes_of_the_replicas_values():
     strategy, kinds = mirrored(4), tf.VariableAggregation
     with strategy.scope():

@@ -51,7 +51,6 @@ CONTRACTING = (
     " for the right input which are not equal. This case is currently not supported."
 )
 LINES = {
-    "eager": (lambda: tf.ones(3) + tf.ones(4), "InvalidArgumentError: Incompatible shapes: [3] vs. [4]"),
     "traced": (lambda: add(tf.ones(3), tf.ones(4)), "ValueError: Dimensions must be equal, but are 3 and 4"),
     "in a function": (
         lambda: multiply(tf.ones((2, 3)), tf.ones((4, 2))),
@@ -60,11 +59,6 @@ LINES = {
     "contracting": (
         lambda: tf.function(tf.matmul)(placed((8, 8), "batch", "model"), placed((8, 8), "batch", "model")),
         CONTRACTING,
-    ),
-    "rank": (
-        lambda: dtensor.relayout(placed((8, 8), "batch", "model"), dtensor.Layout(["batch"], MESH)),
-        "UnknownError: 'tf.DTensorLayout' op requires matching rank for layout and input, but got 1 as"
-        " suggested rank from layout but 2 from shape.",
     ),
     "indivisible": (
         lambda: dtensor.relayout(
@@ -90,7 +84,6 @@ LINES = {
         " -1 of input shape to have value 4, but received input with shape (2, 5)",
     ),
     "Keras in a function": (wrong_index_in_keras, "InvalidArgumentError: indices[0,0] = 9 is not in [0, 4)"),
-    "Python": (lambda: int("seven"), "ValueError: invalid literal for int() with base 10: 'seven'"),
 }
 
 

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
-from tests.course import from_lesson
 from tests.unit.test_strategy import code_of, situations
-
-Situation = from_lesson("strategies.strategy", "Situation")
 
 tf = start_tensorflow()
 
@@ -48,7 +45,7 @@ def oracle(batch_size: int, weight: float) -> tuple[float, float]:
 
 def short(situation):
     """Returns a situation, for the weekly drill unless it is in Keras 3 or mirrored."""
-    is_short = situation.keras == "Keras 3" or situation.advice.strategy == "MirroredStrategy"
+    is_short = situation.keras == "Keras 3" or situation.strategy == "MirroredStrategy"
     return situation if is_short else pytest.param(situation, marks=pytest.mark.drill_all)
 
 
@@ -63,21 +60,11 @@ def test_it_trains_as_one_device_does(situation, two_devices, capsys):
     replicas = 2 if situation.devices == "GPUs" else 1
     assert (strategy.num_replicas_in_sync, names["global_batch"]) == (replicas, 5 * replicas)
     assert two_devices == ([2] if replicas == 2 else [])
-    expected = {"default strategy": "_DefaultDistributionStrategy"}.get(situation.advice.strategy)
+    expected = {"default strategy": "_DefaultDistributionStrategy"}.get(situation.strategy)
     if expected is None:
-        assert type(strategy).__name__ == situation.advice.strategy
+        assert type(strategy).__name__ == situation.strategy
     kernel, bias = (np.asarray(value).item() for value in model.get_weights())
     assert (kernel, bias) == pytest.approx(oracle(5 * replicas, weight=1.0), abs=1e-6)
     if situation.loop == "custom loop":
         losses = re.findall(r"epoch (\d): loss (\S+)", capsys.readouterr().out)
         assert [epoch for epoch, _loss in losses] == ["0", "1"]
-
-
-def test_the_programs_that_run_are_of_four_strategies():
-    assert {each.advice.strategy for each in RUN_HERE} == {
-        "default strategy",
-        "OneDeviceStrategy",
-        "MirroredStrategy",
-        "CentralStorageStrategy",
-    }
-    assert Situation("GPUs") in RUN_HERE

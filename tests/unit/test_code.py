@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from course_lib import MeshSpec
-from course_lib.code import FRAMEWORKS, code_of
-from course_lib.code.choices import REQUIREMENTS
+from course_lib.code.choices import FRAMEWORKS, REQUIREMENTS, code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import spatial_parallel

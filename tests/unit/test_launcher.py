@@ -64,7 +64,6 @@ def test_one_failure_is_told_with_its_cause_and_what_still_runs_is_ended(program
         assert running.log("worker 1").endswith("ValueError: no\n")
     assert repr(report).splitlines() == ["worker 0: runs", "worker 1: ended by ValueError", "  no"]
     assert running.report()["worker 0"].heading() == "worker 0: ended by SIGKILL"
-    assert running.report().ended == ("worker 1",)
 
 
 def test_an_exception_in_the_block_ends_all_with_their_children(program, folder):

@@ -36,7 +36,6 @@ def test_they_are_pinned_bit_for_bit():
 
 def test_reviews_are_texts_with_labels():
     reviews = data.load_imdb()
-    assert reviews.source == "built-in"
     assert (len(reviews.train), len(reviews.test)) == (8_100, 2_000)
     assert reviews.train.labels.mean() == 0.5
     assert len({*reviews.train.texts, *reviews.test.texts}) == 10_100

@@ -61,17 +61,17 @@ def test_every_situation_has_its_strategy():
     found = {}
     for each in situations():
         asked = (each.devices, each.several_machines, each.synchronous, each.variables)
-        found.setdefault(asked, set()).add(each.advice.strategy)
+        found.setdefault(asked, set()).add(each.strategy)
     assert found == {asked: {strategy} for asked, strategy in EXPECTED.items()}
 
 
 def test_only_fit_of_keras_3_fails_and_only_over_machines_and_is_wrong_only_under_central_storage():
     for each in situations():
         asked = (each.loop, each.keras) == ("fit", "Keras 3")
-        fails = asked and each.advice.strategy in ("MultiWorkerMirroredStrategy", "ParameterServerStrategy")
-        misreports = asked and each.advice.strategy == "CentralStorageStrategy"
-        assert bool(each.advice.warning) == (fails or misreports)
-        assert each.advice.loop == ("custom loop" if fails else each.loop)
+        fails = asked and each.strategy in ("MultiWorkerMirroredStrategy", "ParameterServerStrategy")
+        misreports = asked and each.strategy == "CentralStorageStrategy"
+        assert bool(each.warning) == (fails or misreports)
+        assert each.advised_loop == ("custom loop" if fails else each.loop)
 
 
 # Its program; tests/tf runs those that can run here
@@ -94,7 +94,7 @@ def test_every_program_compiles_trains_as_advised_and_is_tidy(language, tmp_path
     for each, code in programs.items():
         compile(code, repr(each), "exec")
         assert max(map(num_columns, code.splitlines())) < 80
-        assert ("model.fit(" in code) == (each.advice.loop == "fit")
+        assert ("model.fit(" in code) == (each.advised_loop == "fit")
         assert ("import tf_keras" in code) == (each.keras == "tf_keras")
     for at, code in enumerate(set(programs.values())):
         (tmp_path / f"strategy_{at}.py").write_text(code, "utf-8")

@@ -85,10 +85,7 @@ class Megatron(NamedTuple):
         return costs.cost(mesh, self.data * self.microbatch * self.microbatches, cluster, training)
 
 
-_FIRST, _FIRST_REACHED = (
-    Megatron(24, 24, 2304, 1, 32, 16),
-    137e12,
-)  # operations a second of each device
+_FIRST, _FIRST_REACHED = Megatron(24, 24, 2304, 1, 32, 16), 137e12  # and operations a second of each device
 
 
 def published() -> list[Row]:

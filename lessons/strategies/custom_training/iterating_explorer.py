@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from course_lib.explorers.measuring import MeasuringExplorer, median_seconds
 from course_lib.i18n import _, later
 from course_lib.pictures.bars import Bar, Bars
 
-
-@dataclass(frozen=True)
-class IterationTimes:
-    """How many seconds a step takes on the average of an epoch, with each of the three ways.
-
-    Attributes:
-        batch_size: the number of examples in the global batch.
-        for_loop: with a call of TensorFlow for each step.
-        several_steps: with a call for several steps, which takes their batches from an iterator.
-        whole_epoch: with one call for all steps.
-    """
-
-    batch_size: int
-    for_loop: float
-    several_steps: float
-    whole_epoch: float
+Times = tuple[int, list[float]]  # a batch size, and the seconds of a step on the average with each way
 
 
 class IterationExplorer(MeasuringExplorer):
@@ -45,20 +29,15 @@ class IterationExplorer(MeasuringExplorer):
     example = "IterationExplorer(measure)"
     batch_sizes = (64, 512, 2048)
 
-    def bars(self, times: IterationTimes) -> Bars:
+    def bars(self, times: Times) -> Bars:
         """Returns the times of a batch size, with the number of images above them."""
-        seconds = {
-            _("for loop in Python"): times.for_loop,
-            _("several steps in a call"): times.several_steps,
-            _("whole epoch in a call"): times.whole_epoch,
-        }
-        bars = tuple(Bar(label, each, f"{1e3 * each:.1f} ms") for label, each in seconds.items())
-        return Bars(_("{images} images in a step", images=f"{times.batch_size:,}"), bars)
+        batch_size, seconds = times
+        ways = _("for loop in Python"), _("several steps in a call"), _("whole epoch in a call")
+        bars = (Bar(way, each, f"{1e3 * each:.1f} ms") for way, each in zip(ways, seconds, strict=True))
+        return Bars(_("{images} images in a step", images=f"{batch_size:,}"), tuple(bars))
 
 
-def measuring(
-    ways_of: Callable[[int], Iterable[Callable[[], object]]], steps: int
-) -> Callable[[int], IterationTimes]:
+def measuring(ways_of: Callable[[int], Iterable[Callable[[], object]]], steps: int) -> Callable[[int], Times]:
     """Returns a function from a batch size to the median time of a step with each way; they take turns.
 
     Args:
@@ -67,8 +46,7 @@ def measuring(
         steps: how many steps the epoch has.
     """
 
-    def measure(batch_size: int) -> IterationTimes:
-        seconds = median_seconds(list(ways_of(batch_size)))
-        return IterationTimes(batch_size, *(each / steps for each in seconds))
+    def measure(batch_size: int) -> Times:
+        return batch_size, [each / steps for each in median_seconds(list(ways_of(batch_size)))]
 
     return measure

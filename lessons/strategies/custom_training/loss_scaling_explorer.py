@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course_lib.errors import one_of
 from course_lib.i18n import _, join_sentences, later
 from course_lib.pictures.bars import bar_lines, bars_drawing
 from course_lib.pictures.shapes import Node, node
@@ -19,16 +18,11 @@ from lessons.strategies.custom_training.loss_scaling import DIVISIONS, GLOBAL, L
 class LossScalingExplorer(Explorer):
     """Lets the reader divide the losses of a batch in five ways, and shows the gradient beside the right one.
 
-    The property `scaling` follows the reader's clicks.
-
     Args:
         num_replicas: the number of replicas shown first: 2 or 4.
         batch_size: the batch size shown first: 4 or 8.
         num_examples: how many examples the batch has at first, from 1 to the batch size.
         division: the division shown first, one of `loss_scaling.DIVISIONS`.
-
-    Raises:
-        CourseError: one of them is not among the choices.
     """
 
     name = "loss_scaling"
@@ -39,15 +33,7 @@ class LossScalingExplorer(Explorer):
     ) -> None:
         state: State = {"num_replicas": num_replicas, "batch_size": batch_size}
         state |= {"num_examples": num_examples, "division": division}
-        cure = _("Write for example LossScalingExplorer(num_replicas=4, batch_size=8).")
-        for name, offered in _offered(batch_size).items():
-            one_of(state[name], offered, _("{name} is {value!r}.", name=name, value=state[name]), cure=cure)
         super().__init__(state)
-
-    @property
-    def scaling(self) -> LossScaling:
-        """The losses as the reader divides them."""
-        return LossScaling(**self.state)
 
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the numbers of replicas, the batch sizes, the examples of this batch and the divisions."""

@@ -62,7 +62,6 @@ def _outcome(copies: list[Any], shares: list[float]) -> Outcome:
 @exercise("strategies-by-hand", right=_stepped(), on_devices=True)
 def by_hand(answer: Callable[..., Any]) -> str | None:
     """A step of gradient descent as one of several replicas takes it."""
-    replica_runs.require_devices(max(map(len, _SIZES)))
     random = np.random.default_rng(0)
     equal_only = _("This is right for equal parts. Parts may differ in size: divide by the global batch.")
     return judge(
@@ -142,7 +141,6 @@ def _mean_of_parts(num_replicas: int, examples: Part, batch_size: int) -> float:
 @exercise("strategies-evaluate", right=_mean, on_devices=True)
 def evaluate(answer: Callable[..., Any]) -> str | None:
     """The mean loss over all examples of a data set, computed by two replicas and by three."""
-    replica_runs.require_devices(max(replicas for replicas, _count, _size in _EVALUATIONS))
     random, noted = np.random.default_rng(0), set[str]()
     hint = judge(
         answer,

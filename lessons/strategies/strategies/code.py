@@ -43,19 +43,18 @@ def sections_of(situation: Situation) -> tuple[str, ...]:
     Returns:
         The parts of the program, to be joined: many situations have equal ones.
     """
-    advice = situation.advice
     values = {
         "tensorflow": REQUIREMENTS["TensorFlow"],
         "tf_keras": TF_KERAS_REQUIREMENT,
-        "drop_remainder": ", drop_remainder=True" if advice.strategy == strategies.TPU_STRATEGY else "",
+        "drop_remainder": ", drop_remainder=True" if situation.strategy == strategies.TPU_STRATEGY else "",
         **_comments(),
     }
-    served = advice.strategy == strategies.PARAMETER_SERVER
+    served = situation.strategy == strategies.PARAMETER_SERVER
     names = [
         "keras_3" if situation.keras == strategies.KERAS_3 else "tf_keras",
-        *_MAKERS[advice.strategy],
+        *_MAKERS[situation.strategy],
         "endless_data" if served else "data",
-        *(_LOOPS if advice.loop == strategies.CUSTOM_LOOP else _FITS)[served],
+        *(_LOOPS if situation.advised_loop == strategies.CUSTOM_LOOP else _FITS)[served],
     ]
     folder = resources.files(__package__) / "templates"
     texts = [(folder / f"{name}.txt").read_text("utf-8") for name in names]

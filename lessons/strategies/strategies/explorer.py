@@ -21,25 +21,13 @@ from lessons.strategies.strategies.strategy import Situation
 
 
 class StrategyExplorer(Explorer):
-    """Asks the reader a few questions, and shows the strategy that suits the answers.
-
-    The property `situation` follows the reader's clicks.
-    """
+    """Asks the reader a few questions, and shows the strategy that suits the answers."""
 
     name = "strategy"
     title = later("Which strategy?")
 
     def __init__(self) -> None:
         super().__init__(asdict(Situation(specs.GPUS)))
-
-    @property
-    def situation(self) -> Situation:
-        """The reader's answers.
-
-        Raises:
-            CourseError: no strategy brings them together.
-        """
-        return Situation(**self.state)
 
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the questions; where variables are is asked only where there is a choice."""
@@ -62,14 +50,15 @@ class StrategyExplorer(Explorer):
             situation = Situation(**state)
         except CourseError as error:
             return [pieces.refusal(error)]
-        advice, shown = situation.advice, drawings.places_of(situation)
+        warning, shown = situation.warning, drawings.places_of(situation)
         described = "\n".join(scheme_lines(shown))
-        program = _("The program") if advice.loop == situation.loop else _("The program, with a custom loop")
+        is_as_asked = situation.advised_loop == situation.loop
+        program = _("The program") if is_as_asked else _("The program, with a custom loop")
         picture = pieces.images([scheme_drawing(shown)], described)
         return [
-            pieces.facts({_("Strategy"): advice.strategy}),
-            pieces.spoken("told", advice.rule),
-            *([pieces.spoken("verdict", advice.warning)] if advice.warning else []),
+            pieces.facts({_("Strategy"): situation.strategy}),
+            pieces.spoken("told", situation.rule),
+            *([pieces.spoken("verdict", warning)] if warning else []),
             pieces.panel(_("What lives where"), picture, drawings.legend(shown)),
             listings(program, {"TensorFlow": sections_of(situation)}),
         ]

@@ -15,15 +15,16 @@ MIRRORED_VARIABLES, CENTRAL_VARIABLES = "on each device", "on the CPU"
 DEFAULT, ONE_DEVICE, MIRRORED = "default strategy", "OneDeviceStrategy", "MirroredStrategy"
 CENTRAL_STORAGE, TPU_STRATEGY = "CentralStorageStrategy", "TPUStrategy"
 MULTI_WORKER, PARAMETER_SERVER = "MultiWorkerMirroredStrategy", "ParameterServerStrategy"
+_FIT_FAILS = MULTI_WORKER, PARAMETER_SERVER  # of Keras 3
 
 
 @dataclass(frozen=True)
 class Situation:
     """What a training is to run on, and how.
 
-    >>> Situation("GPUs").advice.strategy
+    >>> Situation("GPUs").strategy
     'MirroredStrategy'
-    >>> Situation("GPUs", several_machines=True, synchronous=False).advice.strategy
+    >>> Situation("GPUs", several_machines=True, synchronous=False).strategy
     'ParameterServerStrategy'
 
     Attributes:
@@ -54,13 +55,28 @@ class Situation:
             )
 
     @property
-    def advice(self) -> Advice:
-        """The strategy that suits, and why."""
-        strategy = _strategy(self)
-        at_risk = (self.loop, self.keras) == (FIT, KERAS_3)
-        fails = at_risk and strategy in (MULTI_WORKER, PARAMETER_SERVER)
-        loop = CUSTOM_LOOP if fails else self.loop
-        return Advice(strategy, _rule(strategy), loop, _warning(strategy) if at_risk else "")
+    def strategy(self) -> str:
+        """The name of the strategy that suits."""
+        return _chosen(self)[0]
+
+    @property
+    def rule(self) -> str:
+        """Why it is this one."""
+        return _chosen(self)[1]
+
+    @property
+    def advised_loop(self) -> str:
+        """How to train: as asked, or with a custom loop where Keras 3's `fit` fails."""
+        return CUSTOM_LOOP if self._is_at_risk and self.strategy in _FIT_FAILS else self.loop
+
+    @property
+    def warning(self) -> str:
+        """What does not work as asked, or nothing."""
+        return _warning(self.strategy) if self._is_at_risk else ""
+
+    @property
+    def _is_at_risk(self) -> bool:
+        return (self.loop, self.keras) == (FIT, KERAS_3)
 
 
 def has_choice_of_variables(
@@ -70,65 +86,39 @@ def has_choice_of_variables(
     return devices == GPUS and synchronous and not several_machines
 
 
-@dataclass(frozen=True)
-class Advice:
-    """The strategy that suits a situation.
-
-    Attributes:
-        strategy: its name.
-        rule: why it is this one.
-        loop: how to train: as asked, or "custom loop" where Keras 3's `fit` fails.
-        warning: what does not work as asked, or nothing.
-    """
-
-    strategy: str
-    rule: str
-    loop: str
-    warning: str = ""
-
-
-def _strategy(situation: Situation) -> str:
-    """Returns the first strategy whose rule holds; `_rule` says these rules in words."""
-    decided = {
-        TPU_STRATEGY: situation.devices == TPU,
-        PARAMETER_SERVER: not situation.synchronous,
-        MULTI_WORKER: situation.several_machines,
-        CENTRAL_STORAGE: situation.variables == CENTRAL_VARIABLES,
-        MIRRORED: situation.devices == GPUS,
-        ONE_DEVICE: situation.devices == GPU,
-        DEFAULT: True,
-    }
-    return next(strategy for strategy, holds in decided.items() if holds)
-
-
-def _rule(strategy: str) -> str:
-    return {
-        TPU_STRATEGY: _("TPUs have a strategy of their own, for one host and for several."),
-        PARAMETER_SERVER: _(
+def _chosen(situation: Situation) -> tuple[str, str]:  # noqa: PLR0911 - a rule each
+    """Returns the strategy that suits, and why: the first rule that holds."""
+    if situation.devices == TPU:
+        return TPU_STRATEGY, _("TPUs have a strategy of their own, for one host and for several.")
+    if not situation.synchronous:
+        return PARAMETER_SERVER, _(
             "Only this strategy trains asynchronously: variables are on servers, and each worker takes its"
             " steps without waiting for the others."
-        ),
-        MULTI_WORKER: _(
+        )
+    if situation.several_machines:
+        return MULTI_WORKER, _(
             "Several machines that train synchronously each hold all variables and add up their gradients in"
             " every step."
-        ),
-        CENTRAL_STORAGE: _(
+        )
+    if situation.variables == CENTRAL_VARIABLES:
+        return CENTRAL_STORAGE, _(
             "Several GPUs of one machine compute, while the variables are on the CPU, once. This strategy is"
             " experimental."
-        ),
-        MIRRORED: _(
+        )
+    if situation.devices == GPUS:
+        return MIRRORED, _(
             "Several GPUs of one machine that train synchronously each hold all variables and add up their"
             " gradients in every step."
-        ),
-        ONE_DEVICE: _(
+        )
+    if situation.devices == GPU:
+        return ONE_DEVICE, _(
             "One GPU: everything is placed on it. The code is that for several GPUs, so it can be tried out"
             " before it is distributed."
-        ),
-        DEFAULT: _(
-            "There is nothing to distribute over: without a strategy of your own the default one is in"
-            " force, and passes everything through."
-        ),
-    }[strategy]
+        )
+    return DEFAULT, _(
+        "There is nothing to distribute over: without a strategy of your own the default one is in"
+        " force, and passes everything through."
+    )
 
 
 def _warning(strategy: str) -> str:
@@ -136,7 +126,7 @@ def _warning(strategy: str) -> str:
 
     Source: the table of strategies that `make results` makes by running each case.
     """
-    if strategy in (MULTI_WORKER, PARAMETER_SERVER):
+    if strategy in _FIT_FAILS:
         return _(
             "`fit` of Keras 3 fails under {strategy}. A custom loop works, and so does `fit` of tf_keras.",
             strategy=strategy,

@@ -24,7 +24,7 @@ def places_of(situation: Situation) -> Scheme:
     Source: https://www.tensorflow.org/guide/distributed_training
     """
     special = {strategies.CENTRAL_STORAGE: _central, strategies.PARAMETER_SERVER: _served}
-    return special.get(situation.advice.strategy, _synchronous)(situation)
+    return special.get(situation.strategy, _synchronous)(situation)
 
 
 def _synchronous(situation: Situation) -> Scheme:

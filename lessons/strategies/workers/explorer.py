@@ -21,8 +21,6 @@ NO_MISTAKE = ""
 class ClusterExplorer(Explorer):
     """Lets the reader choose the tasks of a cluster, and shows TF_CONFIG for each, or what a mistake does.
 
-    The property `place` follows the reader's clicks.
-
     Args:
         workers: how many workers there are first, from 1 to 3.
         servers: how many parameter servers, up to 2; with them there is a chief.

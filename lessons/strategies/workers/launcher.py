@@ -91,7 +91,6 @@ class Cluster:
         self._guarded: dict[str, subprocess.Popen[bytes]] = {}
         self._num_read = dict.fromkeys(self._commands, 0)  # lines up to the one that was waited for
         self._stopped: set[str] = set()  # who was killed or terminated
-        self._ended: dict[str, None] = {}
 
     def __enter__(self) -> Self:
         for task in self._commands:
@@ -99,7 +98,6 @@ class Cluster:
         return self
 
     def __exit__(self, *_raised: object) -> None:
-        self.report()  # after which the ends are not their own
         for task in self._commands:
             self.kill(task)
         self._held.close()
@@ -171,10 +169,7 @@ class Cluster:
 
     def report(self) -> Report:
         """Returns what each task has printed so far, and how it has ended."""
-        self._ended |= {
-            task: None for task in self._commands if self._has_ended(task) and task not in self._stopped
-        }
-        return Report(tuple(map(self._report, self._commands)), tuple(self._ended))
+        return Report(tuple(map(self._report, self._commands)))
 
     def log(self, task: str) -> str:
         """Returns all that a task wrote, to stdout and then to stderr."""

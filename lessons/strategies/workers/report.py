@@ -71,11 +71,9 @@ class Report:
 
     Attributes:
         tasks: what is known of each task, in the order of the cluster.
-        ended: the names of the tasks that have ended by themselves, in the order in which they were seen to.
     """
 
     tasks: tuple[TaskReport, ...]
-    ended: tuple[str, ...] = ()
 
     def __getitem__(self, task: str) -> TaskReport:
         """Returns what is known of a task."""

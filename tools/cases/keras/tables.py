@@ -110,10 +110,11 @@ def _under_strategy(strategy: str, way: str, keras: str) -> Record:
 
 
 def _in_cluster(program: Sequence[object], tasks: Mapping[str, int]) -> list[Record]:
-    """Returns what became of each process that ended by itself, in that order; the others serve these."""
+    """Returns what became of each process that ends by itself; the others serve these."""
     with Cluster(program, tasks) as cluster:
         report = cluster.wait(2 * LIMIT_SECONDS, grace_seconds=GRACE_SECONDS)  # the runner ends it before
-        return [runner.outcome_of(report[task].status, *cluster.written(task)) for task in report.ended]
+        ended = [task for task in cluster.ending if report[task].status is not None]
+        return [runner.outcome_of(report[task].status, *cluster.written(task)) for task in ended]
 
 
 def worst(records: Sequence[Record]) -> Record:
