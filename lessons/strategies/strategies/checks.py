@@ -125,7 +125,7 @@ def _squares(examples: Part, batch_size: int) -> list[Array]:
     return [squares[start : start + batch_size] for start in range(0, len(squares), batch_size)]
 
 
-def _evaluated(
+def _loss_and_count(
     num_replicas: int, examples: Part, batch_size: int, *, times: int = 1, loss: object = None
 ) -> Outcome:
     """Returns the mean loss, and how many examples replicas have seen; with more arguments, a mistake's."""
@@ -139,31 +139,31 @@ def _mean_of_parts(num_replicas: int, examples: Part, batch_size: int) -> Outcom
     for batch in _squares(examples, batch_size):
         size = -(-len(batch) // num_replicas)  # as TensorFlow splits a batch
         means += [np.mean(batch[at * size : (at + 1) * size]) for at in range(num_replicas)]
-    return _evaluated(num_replicas, examples, batch_size, loss=np.mean(means))
+    return _loss_and_count(num_replicas, examples, batch_size, loss=np.mean(means))
 
 
-@exercise("strategies-evaluate", right=_evaluated)
+@exercise("strategies-evaluate", right=_loss_and_count)
 def evaluate(answer: Callable[..., Any]) -> str | None:
     """The mean loss over all examples of a data set, computed by two replicas and by three."""
     replica_runs.require_devices(max(replicas for replicas, _count, _size in _EVALUATIONS))
     random = np.random.default_rng(0)
     return judge(
         answer,
-        _evaluated,
-        [_evaluation(random, *numbers) for numbers in _EVALUATIONS],
-        run=_evaluated_on_replicas,
+        _loss_and_count,
+        [_examples(random, *numbers) for numbers in _EVALUATIONS],
+        run=_mean_loss_on_replicas,
         misconceptions={
             _mean_of_parts: _(
                 "That is a mean of means: parts of unlike size count alike, and the mean over no example is"
                 " not a number. Add up losses and counts."
             ),
-            lambda *given: _evaluated(*given, loss=sum(map(np.sum, _squares(*given[1:])))): _(
+            lambda *given: _loss_and_count(*given, loss=sum(map(np.sum, _squares(*given[1:])))): _(
                 "That is a sum over the examples. Divide it by how many there are."
             ),
-            lambda *given: _evaluated(*given, times=given[0]): _(
+            lambda *given: _loss_and_count(*given, times=given[0]): _(
                 "The number is right, but all replicas computed the same examples. Split the data set first."
             ),
-            lambda *given: _evaluated(*given, times=0): _(
+            lambda *given: _loss_and_count(*given, times=0): _(
                 "The number is right, but it was computed outside the replicas. Use `strategy.run`."
             ),
         },
@@ -172,7 +172,7 @@ def evaluate(answer: Callable[..., Any]) -> str | None:
     )
 
 
-def _evaluation(random: np.random.Generator, num_replicas: int, count: int, size: int) -> Case:
+def _examples(random: np.random.Generator, num_replicas: int, count: int, size: int) -> Case:
     features, labels = random.normal(0, 2, (2, count, 1)).astype(np.float32)
     told = _(
         "{replicas} replicas, batches of {size}, examples: {count}",
@@ -183,7 +183,7 @@ def _evaluation(random: np.random.Generator, num_replicas: int, count: int, size
     return Case((num_replicas, (features, labels), size), told=told)
 
 
-def _evaluated_on_replicas(
+def _mean_loss_on_replicas(
     mean_loss: Callable[..., Any], num_replicas: int, examples: Part, batch_size: int
 ) -> Outcome | None:
     """Returns what the reader's function gives, if anything, and how many examples replicas have seen."""
