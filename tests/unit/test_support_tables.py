@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from course_lib.measured.titles import title
 
 from course_lib.measured.files import Record, load
 from course_lib.measured.tables import cell_text
+from course_lib.measured.titles import title
 from tools.cases.keras import tables
 from tools.cases.runner import ERROR
 
