@@ -38,16 +38,14 @@ class Exercise:
 
     Attributes:
         verify: returns `None` for a right answer and otherwise a hint. It gets the answer as a plain value.
-        right: an answer that is right, or the function that answers are compared with; every answer must be
-            of its kind.
+        right: an answer that is right, the function that answers are compared with, or `Callable` for any
+            function; every answer must be of its kind.
         unanswered: what an explorer shows before the reader chose anything.
-        on_devices: whether judging an answer needs TensorFlow's devices.
     """
 
     verify: Verify
     right: object
     unanswered: object = None
-    on_devices: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,29 +80,21 @@ def with_code(text: str) -> str:
 _registry: dict[str, Exercise] = {}
 
 
-def exercise(
-    exercise_id: str,
-    *,
-    right: object,
-    unanswered: object = None,
-    on_devices: bool = False,
-) -> Callable[[Verify], Verify]:
+def exercise(exercise_id: str, *, right: object, unanswered: object = None) -> Callable[[Verify], Verify]:
     """Registers the decorated function as the check of an exercise.
 
     Args:
         exercise_id: the lesson's topic, then what it asks, such as "mesh_and_layout-local-shape".
-        right: an answer that is right. An answer of another kind never reaches the function: the reader is
-            told which kind is asked for.
+        right: an answer that is right, or `Callable` where a function is asked for. An answer of another
+            kind never reaches the function: the reader is told which kind is asked for.
         unanswered: for an explorer, the sharding that it shows first.
-        on_devices: whether judging an answer needs TensorFlow's devices; the tests with TensorFlow then try
-            the answers.
 
     Returns:
         The decorator; the function stays as it is.
     """
 
     def register(verify: Verify) -> Verify:
-        _registry[exercise_id] = Exercise(verify, right, unanswered, on_devices)
+        _registry[exercise_id] = Exercise(verify, right, unanswered)
         return verify
 
     return register

@@ -118,8 +118,8 @@ def judge(
 def _answering(answer: Function) -> Function:
     """Returns the function, made to say that it is not answered where it returns `...`."""
 
-    def answering(*inputs: Any) -> Any:
-        return answered(answer(*inputs))
+    def answering(*inputs: Any, **options: Any) -> Any:  # a `tf.function` passes defaults by their names
+        return answered(answer(*inputs, **options))
 
     answering.__wrapped__ = answer  # type: ignore[attr-defined]  # for who looks at the reader's own code
     return answering

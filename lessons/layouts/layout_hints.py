@@ -12,8 +12,6 @@ def layouts_hint(
     answer: Mapping[str, object],
     right: Mapping[str, LayoutSpec],
     hints: Mapping[str, str],
-    *,
-    other_mesh: str,
 ) -> str | None:
     """Returns what is wrong with the first layout that is not right; None where all are.
 
@@ -21,7 +19,6 @@ def layouts_hint(
         answer: the reader's layouts, by the name of each tensor.
         right: the right ones, all on one mesh.
         hints: for each tensor of one axis or more, what to say where an entry is wrong.
-        other_mesh: what to say where a layout is on another mesh.
     """
     for name, wanted in right.items():
         layout = answer.get(name)
@@ -35,7 +32,7 @@ def layouts_hint(
                 name=name,
             )
         if layout.mesh != wanted.mesh:
-            return other_mesh
+            return _("Use the mesh {mesh}.", mesh=wanted.mesh)
         if layout != wanted:
             return hints[name]
     return None

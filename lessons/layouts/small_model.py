@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from course_lib.exercises.values import Array
 from course_lib.runtime import start_tensorflow
-
-Array = npt.NDArray[Any]
 
 FEATURES = 6
 _HIDDEN, _CLASSES, _EPSILON = 4, 2, 1e-5

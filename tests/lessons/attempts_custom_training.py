@@ -36,17 +36,9 @@ def replica_step(divide=share, *, training=True, variables=None, apply=by_the_op
     return answer
 
 
-def own_mean(losses, penalties=0.0):
-    return tf.reduce_mean(losses) + penalties
-
-
 def mean_of_own(losses, penalties, size):
     share = tf.cast(tf.shape(losses)[0], tf.float32) / tf.cast(size, tf.float32)
     return tf.reduce_mean(losses) * share + scaled(penalties)
-
-
-def total(losses, penalties=0.0):
-    return tf.reduce_sum(losses) + penalties
 
 
 def by_keras(model, optimizer, images, labels, size):
@@ -85,13 +77,6 @@ ATTEMPTS = {
                 "its own examples only",
             ),
             (
-                replica_step(lambda losses, model, size: average(losses) + scaled(model.losses)),
-                "as Keras does by default",
-            ),
-            (replica_step(lambda losses, model, size: own_mean(losses)), "examples only"),
-            (replica_step(lambda losses, model, size: own_mean(losses, sum(model.losses))), "once for every"),
-            (replica_step(lambda losses, model, size: total(losses, scaled(model.losses))), "not divided"),
-            (
                 replica_step(
                     lambda losses, model, size: (
                         average(losses, global_batch_size=size) + tf.add_n(model.losses) / replicas()
@@ -99,17 +84,6 @@ ATTEMPTS = {
                 ),
                 "no penalties",
             ),
-            (
-                replica_step(lambda losses, model, size: average(losses, global_batch_size=size)),
-                "left out",
-            ),
-            (
-                replica_step(
-                    lambda losses, model, size: average(losses, global_batch_size=size) + sum(model.losses)
-                ),
-                "once for every replica",
-            ),
-            (replica_step(apply=lambda *_given: None), "step of the given optimizer"),
             (replica_step(apply=by_hand), "step of the given optimizer"),
             (replica_step(returned=lambda loss, logits: (loss, tf.nn.softmax(logits))), "go to the metric"),
             (replica_step(returned=lambda loss, logits: loss), "return loss, logits"),
@@ -125,15 +99,7 @@ ATTEMPTS = {
         ),
         wrong=(
             (objective(lambda loss, penalties: loss + sum(penalties)), "once for every replica"),
-            (objective(lambda loss, penalties: loss), "left out"),
-            (objective(lambda loss, penalties: loss / replicas() + scaled(penalties)), "divide once"),
-            (lambda losses, penalties, size: tf.reduce_mean(losses) + scaled(penalties), "own examples"),
             (lambda losses, penalties, size: average(losses) + scaled(penalties), "as Keras does by default"),
-            (lambda losses, penalties, size: own_mean(losses, sum(penalties)), "once for every"),
-            (
-                lambda losses, penalties, size: total(losses, sum(penalties)) / tf.cast(size, tf.float32),
-                "divided by the examples",
-            ),
             (objective(lambda loss, penalties: loss + tf.add_n(penalties) / replicas()), "fails"),
             (mean_of_own, "no example here"),
             (lambda losses, penalties, size: losses, "Return one number"),

@@ -6,10 +6,10 @@ from tests.lessons.attempts import Attempts
 tf = course_lib.start_tensorflow()
 
 
-def by_tensor(how, splits, of=lambda own, axes: axes - own):
+def by_tensor(how, splits):
     tensors = [set(tensor) for tensor in how.replace("->", ",").split(",")]
     axes = set.union(*tensors)
-    return tuple(frozenset(splits.get(axis) for axis in of(own, axes)) - {None} for own in tensors)
+    return tuple(frozenset(splits.get(axis) for axis in axes - own) - {None} for own in tensors)
 
 
 def forward(how, splits):
@@ -21,16 +21,11 @@ def by_the_result_alone(how, splits):
     return [first, by_tensor(how[how.find(",") :], splits)[1], result]
 
 
-def turned(how, splits):
-    first, second, result = by_tensor(how, splits)
-    return [second, first, result]
-
-
-def attention(n, query, key, value, *, root=True, axis=-1, keys="bhsk,bhtk->bhst", size=None):
+def attention(n, query, key, value, *, root=True):
     q, k, v = (tf.tensordot(n, each, axes=1) for each in (query, key, value))
     q, k, v = (tf.transpose(each, [0, 2, 1, 3]) for each in (q, k, v))
-    scores = tf.einsum(keys, q, k) / ((size or query.shape[-1]) ** 0.5 if root else 1)
-    return tf.nn.softmax(scores, axis=axis) @ v
+    scores = tf.einsum("bhsk,bhtk->bhst", q, k) / (query.shape[-1] ** 0.5 if root else 1)
+    return tf.nn.softmax(scores) @ v
 
 
 def gathered(n, query, key, value):
@@ -44,9 +39,6 @@ ATTEMPTS = {
         right=(by_tensor,),
         wrong=(
             (forward, "A gradient is a product too"),
-            (turned, "in each other's place"),
-            (lambda how, splits: by_tensor(how, splits, lambda own, axes: axes), "has itself"),
-            (lambda how, splits: by_tensor(how, {axis: axis for axis in splits}), "in place of letters"),
             (by_the_result_alone, "df,bsd->bs"),
             (lambda how, splits: by_tensor(how, splits)[2], "three sets"),
         ),
@@ -56,9 +48,6 @@ ATTEMPTS = {
         right=(attention,),
         wrong=(
             (lambda *given: attention(*given, root=False), "root of `size`"),
-            (lambda *given: attention(*given, size=8), "another size"),
-            (lambda *given: attention(*given, axis=-2), "over the last axis"),
-            (lambda *given: attention(*given, keys="bhtk,bhsk->bhst"), "in each other's place"),
             (gathered, "exchange something"),
             (lambda n, *weights: n, "look which letter"),
         ),

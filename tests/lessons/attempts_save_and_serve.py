@@ -21,16 +21,6 @@ def everywhere(variable):
     return dtensor.Layout.replicated(variable.layout.mesh, variable.shape.rank)
 
 
-def added(variable):
-    whole, layout = np.zeros(variable.shape, variable.dtype.as_numpy_dtype), variable.layout
-    for place, part in zip(layout.mesh.local_device_locations(), components(variable), strict=True):
-        starts = [
-            place.get(dim, 0) * size for dim, size in zip(layout.sharding_specs, part.shape, strict=True)
-        ]
-        whole[tuple(slice(at, at + size) for at, size in zip(starts, part.shape, strict=True))] += part
-    return whole
-
-
 def serving(answer, *, spec=TEXTS, kept=True):
     """Returns a class whose signature gives `answer(vectorizer, model, texts)`."""
 
@@ -64,10 +54,6 @@ def with_where(*inputs):
         "probability": tf.maximum(good, 1 - good),
         "label": tf.where(good > 0.5, tf.constant("good"), tf.constant("bad")),
     }
-
-
-def with_both_columns(*inputs):
-    return {**with_where(*inputs), "probability": predicted(*inputs)}
 
 
 def with_logits(vectorizer, model, texts):
@@ -104,8 +90,6 @@ ATTEMPTS = {
         ),
         wrong=(
             (lambda variable: np.concatenate(components(variable)), "one after the other"),
-            (lambda variable: components(variable)[0], "first device"),
-            (added, "once for each device"),
             (lambda variable: dtensor.relayout(variable, everywhere(variable)), "still a DTensor"),
             (lambda variable: variable.numpy(), "non-replicated"),
             (lambda variable: to_numpy(variable).astype("float32"), "type of the numbers"),
@@ -119,7 +103,6 @@ ATTEMPTS = {
             (serving(lambda *inputs: labelled(predicted(*inputs, scaled=False))), "length 1"),
             (serving(lambda *inputs: labelled(predicted(*inputs, axis=0))), "Go through"),
             (serving(with_logits), "tf.nn.softmax"),
-            (serving(with_both_columns), "Go through"),
             (serving(lambda *inputs: labelled(predicted(*inputs), ("good", "bad"))), "wrong way round"),
             (
                 serving(
@@ -127,8 +110,6 @@ ATTEMPTS = {
                 ),
                 "good for each text",
             ),
-            (serving(predicted), "dictionary"),
-            (serving(lambda *inputs: labelled(predicted(*inputs), (0, 1))), "equal to"),
             (serving(in_python), "In another process"),
             (serving(lambda *inputs: labelled(predicted(*inputs)), spec=None), "input_signature"),
             (
@@ -136,7 +117,6 @@ ATTEMPTS = {
                 "any length",
             ),
             (serving(lambda *inputs: labelled(predicted(*inputs)), kept=False), "tracked"),
-            (lambda vectorizer, model: None, "tf.Module"),
         ),
     ),
 }

@@ -40,10 +40,6 @@ def own_parts(x_parts, weight_parts, mesh):
     return [x @ W1 for x, W1 in zip(x_parts, weight_parts, strict=True)]
 
 
-def on_all(x_parts, weight_parts, mesh):
-    return [tf.add_n(own_parts(x_parts, weight_parts, mesh))] * len(x_parts)
-
-
 ATTEMPTS = {
     "splitting_the_model-layouts": Attempts(
         right=(dict(reversed(layouts().items())),),
@@ -54,16 +50,13 @@ ATTEMPTS = {
             (layouts(W2=[WHOLE, WHOLE]), "sums over `hidden`"),
             (layouts(y2=[WHOLE, WHOLE]), "rows of `y2`"),
             (layouts(y1=["batch"]), "2 axes"),
-            (layouts(NARROW), "Use `wide`"),
+            (layouts(NARROW), "Use the mesh"),
         ),
     ),
     "splitting_the_model-product": Attempts(
         right=(multiply, lambda *inputs: [part.numpy() for part in multiply(*inputs)]),
         wrong=(
             (own_parts, "still partial sums"),
-            (on_all, "over all devices"),
-            (lambda *inputs: multiply(*inputs, over="batch"), "along `batch`"),
-            (lambda *inputs: multiply(*inputs, over="model"), "along `model`"),
             (lambda *inputs: multiply(*inputs, of_group=lambda parts: sum(parts) / len(parts)), "`x @ W1`"),
         ),
     ),

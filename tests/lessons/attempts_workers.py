@@ -38,31 +38,11 @@ ATTEMPTS = {
         wrong=(
             (own_batches, "all examples"),
             (by_number, "Follow the first numbers"),
-            (lambda numbers, size, context: sharded(numbers, context).batch(size), "a global batch"),
             (
                 lambda numbers, size, context: sharded(own_batches(numbers, size, context), context),
                 "whole batches",
             ),
-            (lambda numbers, size, context: sharded(numbers.batch(size), context), "whole batches"),
             (lambda numbers, size, context: sharded(numbers, context), "single examples"),
-            (
-                lambda numbers, size, context: sharded(numbers, context).batch(
-                    size // context.num_input_pipelines
-                ),
-                "a whole worker",
-            ),
-            (
-                lambda numbers, size, context: own_batches(
-                    numbers.shard(context.num_replicas_in_sync, context.input_pipeline_id), size, context
-                ),
-                "that of the workers",
-            ),
-            (
-                lambda numbers, size, context: sharded(numbers, context).batch(
-                    context.get_per_replica_batch_size(size), drop_remainder=True
-                ),
-                "last batch",
-            ),
             (lambda numbers, size, context: list(numbers), "tf.data.Dataset"),
         ),
     ),

@@ -2,13 +2,15 @@
 
 import pkgutil
 import re
+import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from course_lib.exercises import limit
-from course_lib.exercises.checks import Status, check
+from course_lib.exercises import judging, limit
+from course_lib.exercises.checks import Status, check, find
 from tests.course import COURSE
 from tests.lessons.attempts import Attempts
 
@@ -64,6 +66,28 @@ def test_wrong(exercise_id, attempt):
     result = check(exercise_id, answer)
     assert result.status is Status.WRONG
     assert words in result.message
+
+
+def test_what_a_misconception_gives_is_wrong_and_gets_its_hint(monkeypatch):
+    judged = []
+
+    def note(_answer, reference, cases, *, misconceptions=None, tolerance=judging.TOLERANCE, **_options):
+        judged.append((reference, [each for each in cases if not each.hint], misconceptions, tolerance))
+
+    for exercise_id in EXERCISES:
+        monkeypatch.setattr(sys.modules[find(exercise_id).verify.__module__], "judge", note, raising=False)
+        check(exercise_id, lambda *inputs: inputs)
+    with_hints = [table for table in judged if table[2]]
+    assert len(with_hints) > len(EXERCISES) / 2
+    for reference, cases, hints, tolerance in with_hints:
+        found = {each: judging._outcomes(each, cases) for each in (reference, *hints)}
+        for misconception, hint in hints.items():
+            alike = [
+                hints.get(other)
+                for other in found
+                if all(map(partial(judging._alike, tolerance=tolerance), found[misconception], found[other]))
+            ]
+            assert alike[0] == hint
 
 
 @pytest.mark.parametrize("exercise_id", EXERCISES)

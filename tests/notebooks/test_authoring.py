@@ -32,7 +32,7 @@ def course(tmp_path):
     """The course without its lessons, in a language that the test can play the translator of."""
     topics = [place.topic for place in COURSE.places]
     left_out = shutil.ignore_patterns("*.ipynb", "__pycache__", "attempts_*", "ja", "ja.po", *topics)
-    for name in ("lessons", "course_lib", "tools", "tests"):
+    for name in ("lessons", "course_lib", "benchmarks", "tools", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, tmp_path)

@@ -12,8 +12,6 @@ from tests.course import from_lesson
 
 MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
 
-NONSENSE = [None, "", "8", 0, -1, 2.5, float("nan"), True, [], {}, object(), object, len, np.zeros((2, 3))]
-
 
 @pytest.fixture(autouse=True)
 def own_exercises(monkeypatch):
@@ -43,13 +41,6 @@ def six():
 def test_one_answer_may_be_given_in_many_forms(right, forms):
     checks.exercise("example-forms", right=right)(lambda answer: None if same(answer, right) else "no")
     assert [form for form in forms if not checks.check("example-forms", form).passed] == []
-
-
-def test_no_nonsense_raises_or_passes(six):
-    for answer in NONSENSE:
-        result = checks.check("example-six", answer)
-        assert not result.passed, answer
-        assert result._repr_html_()
 
 
 def test_a_check_says_how_an_answer_stands(six):

@@ -17,7 +17,7 @@ from course_lib.specs.mesh import UNSHARDED
 from tests.course import COURSE, from_lesson
 
 checks = from_lesson("communication", "checks")
-course_ring = from_lesson("communication.checks_all_reduce", "ring")
+course_ring = from_lesson("communication.checks", "ring")
 run_on_each = from_lesson("communication.messages", "run_on_each")
 Ring = from_lesson("communication.ring", "Ring")
 

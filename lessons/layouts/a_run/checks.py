@@ -7,17 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.devices import on_devices, refuse_new_axis
 from course_lib.exercises.judging import drawn, judge
+from course_lib.exercises.values import Array
 from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from lessons.layouts.small_model import FEATURES, logits_of, small_model, small_values
 
-Array = npt.NDArray[Any]
 Errors = Callable[..., Any]
 
 _MESH = MeshSpec([("batch", 8)])
@@ -53,10 +52,9 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> list[float] | 
         return [float(each) for part in tf.nest.flatten(found) for each in np.ravel(real.to_numpy(part))]
 
 
-@exercise("a_run-errors", right=_errors, on_devices=True)
+@exercise("a_run-errors", right=_errors)
 def errors(answer: Errors) -> str | None:
     """The numbers of negative reviews called positive, and of positive ones called negative."""
-    divided = _("Count the mistakes: do not divide by the number of reviews or of rows.")
     return judge(
         answer,
         _errors,
@@ -71,8 +69,9 @@ def errors(answer: Errors) -> str | None:
             lambda *rows: _errors(*rows, own_moments=True): _(
                 "The rows are normalised with the moments of their batch. Give the model the moving moments."
             ),
-            lambda x, y, weight: tuple(each / weight.sum() for each in _errors(x, y, weight)): divided,
-            lambda x, y, weight: tuple(each / len(weight) for each in _errors(x, y, weight)): divided,
+            lambda x, y, weight: tuple(each / weight.sum() for each in _errors(x, y, weight)): _(
+                "Count the mistakes: do not divide by the number of reviews or of rows."
+            ),
         },
         run=_called,
         advice=_(
@@ -94,7 +93,6 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
 @exercise("a_run-break-even", right=_break_even)
 def break_even(answer: Callable[..., Any]) -> str | None:
     """The number of rows at which several devices are as fast as one."""
-    rounded = _("Do not round: the number of rows keeps its fraction.")
     return judge(
         answer,
         _break_even,
@@ -103,10 +101,6 @@ def break_even(answer: Callable[..., Any]) -> str | None:
             lambda fixed, per_row, devices: fixed / per_row: _(
                 "This forgets that each of the devices still computes its share of the rows."
             ),
-            lambda fixed, per_row, devices: fixed * devices / per_row: _(
-                "Shared by several devices, a row costs `per_row / devices`. "
-                "How much less is that than on one?"
-            ),
             lambda fixed, per_row, devices: fixed / (per_row * devices): _(
                 "Each row takes `per_row` on one device. Which part of it is saved when the rows are shared?"
             ),
@@ -114,8 +108,8 @@ def break_even(answer: Callable[..., Any]) -> str | None:
                 "This multiplies `fixed` by the part of each row's time that is saved. Solve for `rows` once"
                 " more: without brackets, `a / b * c` multiplies by `c`."
             ),
-            lambda *costs: math.ceil(_break_even(*costs)): rounded,
-            lambda *costs: round(_break_even(*costs)): rounded,
-            lambda *costs: round(_break_even(*costs), 2): rounded,
+            lambda *costs: math.ceil(_break_even(*costs)): _(
+                "Do not round: the number of rows keeps its fraction."
+            ),
         },
     )

@@ -7,17 +7,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.devices import on_devices
 from course_lib.exercises.faults import is_stub
 from course_lib.exercises.judging import Case, drawn, judge
-from course_lib.exercises.values import NotAnswered
+from course_lib.exercises.values import Array, NotAnswered
 from course_lib.i18n import _, ngettext
 from course_lib.specs.plan import data_parallel
 
-Array = npt.NDArray[Any]
 Adam = Callable[[Array, list[Array], float], Any]
 Values = dict[str, Array]
 Momentum = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], float], object]
@@ -32,10 +30,6 @@ def _corrected(step: int) -> float:
     return float(np.sqrt(1 - _BETA_2**step) / (1 - _BETA_1**step))
 
 
-def _corrected_root(step: int) -> float:
-    return float(np.sqrt(1 - _BETA_2**step))
-
-
 def _added(square: Array, step: int) -> Array:
     return np.asarray(np.sqrt(square) + _EPSILON)
 
@@ -44,12 +38,7 @@ def _to_the_corrected_root(square: Array, step: int) -> Array:
     return np.asarray(np.sqrt(square) + _EPSILON * np.sqrt(1 - _BETA_2**step))
 
 
-def _adam(
-    correction: Callable[[int], float],
-    divisor: Callable[[Array, int], Array] = _added,
-    *,
-    keeps_corrected: bool = False,
-) -> Adam:
+def _adam(correction: Callable[[int], float], divisor: Callable[[Array, int], Array] = _added) -> Adam:
     """Returns Adam with that correction of the bias in a step, and that divisor of the mean."""
 
     def adam(variable: Array, gradients: list[Array], learning_rate: float) -> Array:
@@ -58,8 +47,6 @@ def _adam(
         for step, gradient in enumerate(gradients, 1):
             mean = _BETA_1 * mean + (1 - _BETA_1) * gradient
             square = _BETA_2 * square + (1 - _BETA_2) * gradient**2
-            if keeps_corrected:
-                mean, square = mean / (1 - _BETA_1**step), square / (1 - _BETA_2**step)
             value = value - learning_rate * correction(step) * mean / divisor(square, step)
         return value
 
@@ -80,7 +67,6 @@ def _draw_gradients(random: np.random.Generator) -> tuple[Array, list[Array], fl
 @exercise("from_scratch-adam", right=right_adam)
 def adam(answer: Adam) -> str | None:
     """A variable after one update of Adam for each gradient."""
-    only_one = _("Only one of the two averages is corrected here: $c_t$ has a factor for each.")
     return judge(
         answer,
         right_adam,
@@ -93,14 +79,8 @@ def adam(answer: Adam) -> str | None:
                 "The correction of the first step for ever: count the steps."
             ),
             _adam(lambda step: _corrected(step - 1)): _("The first step is $t = 1$. At 0, $c_t$ is 0 / 0."),
-            _adam(lambda step: _corrected(step) / _corrected_root(step)): only_one,
-            _adam(_corrected_root): only_one,
-            _adam(lambda step: 1.0, keeps_corrected=True): _(
-                "The corrected averages go into the next step here. Keep $m$ and $v$ as they are, and correct"
-                " only what moves the variable."
-            ),
-            _adam(_corrected, lambda square, step: np.sqrt(square) + 1e-8): _(
-                "Epsilon is another one here: the formula of this lesson has $10^{{-7}}$."
+            _adam(lambda step: 1 / (1 - _BETA_1**step)): _(
+                "Only one of the two averages is corrected here: $c_t$ has a factor for each."
             ),
             _adam(_corrected, lambda square, step: np.sqrt(square + _EPSILON)): _(
                 "Epsilon is under the root here. Add it to the root."
@@ -178,7 +158,7 @@ def _run(momentum: Momentum, values: Values, steps: list[Values], *, num_devices
         return _by_place(variables, velocities, np.asarray if num_devices == 1 else dtensor.to_numpy)
 
 
-@exercise("from_scratch-momentum", right=_after_right, on_devices=True)
+@exercise("from_scratch-momentum", right=_after_right)
 def momentum(answer: Momentum) -> str | None:
     """Steps with momentum in a compiled function, on one device and on eight."""
     if is_stub(answer):
@@ -195,10 +175,6 @@ def momentum(answer: Momentum) -> str | None:
         ),
         _after(lambda w, v, step: (w - step, v)): _(
             "That is plain gradient descent: the velocities stay at zero. Write them for the next step."
-        ),
-        _after(lambda w, v, step: (w + _STAYS * (_STAYS * v - step) - step, _STAYS * v - step)): _(
-            "The variables move by 0.9 of the new velocity and the gradient once more: perhaps it is computed"
-            " twice, the second time from what was just written. Compute it once, and use that for both."
         ),
     }
     told = ngettext("{count} step with three variables", "{count} steps with three variables", _STEPS)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.exercises import limit
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.devices import on_devices
-from course_lib.exercises.faults import fault
 from course_lib.exercises.judging import Case, judge
-from course_lib.exercises.values import answered, plain
+from course_lib.exercises.values import Array, answered, plain
 from course_lib.i18n import _, join_sentences
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
-Array = npt.NDArray[Any]
 Batches = list[tuple[Array, Array]]
 
 _MESH = MeshSpec([("batch", 2), ("model", 4)])
@@ -32,17 +28,7 @@ _STEP_MESH = MeshSpec([("batch", 4), ("model", 2)])
 _FEATURES, _HIDDEN, _CLASSES, _LEARNING_RATE, _MOMENTUM = 6, 8, 3, 0.37, 0.8
 
 
-def _right_map(mesh: Any) -> Any:
-    dtensor = start_tensorflow().experimental.dtensor
-    import tf_keras
-
-    layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
-    layouts["first.kernel"] = dtensor.Layout([UNSHARDED, "model"], mesh)
-    layouts["second.kernel"] = dtensor.Layout(["model", UNSHARDED], mesh)
-    return layouts
-
-
-@exercise("keras_layouts-layout-map", right=_right_map, on_devices=True)
+@exercise("keras_layouts-layout-map", right=Callable)
 def layout_map(answer: Callable[[Any], Any]) -> str | None:
     """A LayoutMap for a model of three dense layers, judged by the bytes of real components."""
     with on_devices() as (tf, dtensor):
@@ -66,10 +52,7 @@ def layout_map(answer: Callable[[Any], Any]) -> str | None:
                 most=f"{_MOST_BYTES:,}",
             )
         rows = dtensor.pack(np.ones((8, 1_200), np.float32), LayoutSpec(["batch", UNSHARDED], _MESH), mesh)
-        try:
-            tf.function(model)(rows)
-        except tf.errors.OpError as error:
-            return _("The bytes are few enough, but the layers do not fit together.") + "\n" + fault(error)
+        tf.function(model)(rows)  # raises where the layers do not fit together
     return None
 
 
@@ -137,7 +120,7 @@ def _on_one_device(
     return trained
 
 
-@exercise("keras_layouts-step", right=_on_one_device(), on_devices=True)
+@exercise("keras_layouts-step", right=_on_one_device())
 def step(answer: Callable[[Any, Any], Any]) -> str | None:
     """Steps of gradient descent with momentum, for a model that is laid out by a LayoutMap."""
     random = np.random.default_rng(0)
@@ -145,13 +128,12 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         (random.normal(0, 1, (8, _FEATURES)).astype(np.float32), random.integers(0, _CLASSES, 8))
         for _batch in range(3)
     ]
-    moved: list[list[bool]] = []
     try:
-        hint = judge(
+        return judge(
             answer,
             _on_one_device(),
             [Case((batches,), told=_("three batches of eight rows on the mesh {mesh}", mesh=_STEP_MESH))],
-            run=partial(_steps_on_devices, moved),
+            run=_steps_on_devices,
             misconceptions={
                 _on_one_device(0.0): _(
                     "After your steps no weight has changed. Give the gradients to the optimizer."
@@ -176,20 +158,13 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         )
     except limit.TooLong as error:  # so long does TensorFlow take to refuse a gradient that is taken outside
         return join_sentences([error.problem, _compile_it()])
-    if moved and any(late and not at_once for at_once, late in zip(moved[0], moved[-1], strict=True)):
-        return _(
-            "Some variables did not move in the first step: their updates came a step late. Call"
-            " `apply_gradients` outside the `tf.function` that computes the gradients."
-        )
-    return hint
 
 
-def _steps_on_devices(
-    moved: list[list[bool]], make_step: Callable[[Any, Any], Any], batches: Batches
-) -> dict[str, Any] | None:
+def _steps_on_devices(make_step: Callable[[Any, Any], Any], batches: Batches) -> dict[str, Any] | None:
     """Returns what the reader's steps make of the model on eight devices, if there are any.
 
-    Notes after each step which variables have changed since before the first.
+    Raises:
+        CourseError: a gradient is taken outside a compiled function, or applied within it.
     """
     with on_devices() as (tf, dtensor):
         import tf_keras
@@ -200,7 +175,7 @@ def _steps_on_devices(
         step = answered(make_step(model, optimizer))
         if not callable(step):
             return None
-        first, losses = [dtensor.to_numpy(each) for each in model.trainable_variables], []
+        stages, losses = [_read(model.trainable_variables)], []
         for features, labels in batches:
             inputs = dtensor.pack(features, LayoutSpec(["batch", UNSHARDED], _STEP_MESH), mesh)
             targets = dtensor.pack(labels, LayoutSpec(["batch"], _STEP_MESH), mesh)
@@ -208,9 +183,22 @@ def _steps_on_devices(
                 losses.append(plain(answered(step(inputs, targets))))
             except tf.errors.UnimplementedError as error:  # DTensor refuses it outside a compiled function
                 raise CourseError(_compile_it()) from error
-            stepped = [dtensor.to_numpy(each) for each in model.trainable_variables]
-            moved.append([not np.array_equal(*pair) for pair in zip(stepped, first, strict=True)])
-        return _found(losses, [dtensor.to_numpy(weight) for weight in model.weights], optimizer)
+            stages.append(_read(model.trainable_variables))
+        for first, second, last in zip(stages[0], stages[1], stages[-1], strict=True):
+            if np.array_equal(first, second) and not np.array_equal(second, last):
+                raise CourseError(
+                    _(
+                        "Some variables did not move in the first step: their updates came a step late. Call"
+                        " `apply_gradients` outside the `tf.function` that computes the gradients."
+                    )
+                )
+        return _found(losses, _read(model.weights), optimizer)
+
+
+def _read(variables: list[Any]) -> list[Array]:
+    from course_lib.devices import dtensor
+
+    return [dtensor.to_numpy(variable) for variable in variables]
 
 
 def _found(losses: list[Any], values: list[Array], optimizer: Any) -> dict[str, Any]:

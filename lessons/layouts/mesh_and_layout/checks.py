@@ -6,18 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.devices import guarded, on_devices
 from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.values import Array
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding, numbered_tensor
 
-Array = npt.NDArray[Any]
 Cut = Callable[[Array, Any], Any]
 
 _NUM_CASES = 30
@@ -30,7 +29,7 @@ def _cut(whole: Array, layout: LayoutSpec) -> list[Array]:
     return [part.copy() for part in layout.of(whole.shape).split(whole)]
 
 
-@exercise("mesh_and_layout-cut", right=_cut, on_devices=True)
+@exercise("mesh_and_layout-cut", right=_cut)
 def cut(answer: Cut) -> str | None:
     """A function that cuts an array into the components of a layout."""
 
@@ -40,27 +39,16 @@ def cut(answer: Cut) -> str | None:
             if tf.is_tensor(components) and dtensor.dtensor.is_dtensor(components):
                 raise CourseError(_("Return a list with the component of each device, not yet packed."))
         parts = components if isinstance(components, (list, tuple)) else []
-        types = {part.dtype.name for part in parts if hasattr(part, "dtype")}  # a list has none
-        for other in types - {whole.dtype.name}:
-            raise CourseError(
-                _(
-                    "The parts of an array of {whole} are {parts}. Keep its number type:"
-                    " DTensors of unlike types cannot be added.",
-                    whole=whole.dtype.name,
-                    parts=other,
-                )
-            )
+        if any(getattr(part, "dtype", whole.dtype) != whole.dtype for part in parts):  # a list has none
+            raise CourseError(_("Keep the array's number type: DTensors of unlike types cannot be added."))
         return components
 
-    every = _("Give every device its component: devices with equal blocks get one each.")
     misconceptions: dict[Cut, str] = {
         _cut_by_mesh_shape: _(
             "This cuts an axis into as many parts as the mesh dimension of the same number has positions."
             " The layout may give the axis another dimension: ask `layout.num_shards(axis)`."
         ),
-        _each_block_once: every,
-        lambda *inputs: _cut(*inputs)[:1]: every,
-        _first_axis_only: _("This cuts the first axis only. The layout has an entry for each axis."),
+        _each_block_once: _("Give every device its component: devices with equal blocks get one each."),
     }
     random = np.random.default_rng(0)
     trap = (numbered_tensor((8, 4)) + 0.5, _TRAP)
@@ -95,11 +83,6 @@ def _each_block_once(whole: Array, layout: LayoutSpec) -> list[Array]:
     return [whole[block.index] for block in layout.of(whole.shape).blocks]
 
 
-def _first_axis_only(whole: Array, layout: LayoutSpec) -> list[Array]:
-    entries = [*layout.sharding_specs[:1], *[UNSHARDED] * (layout.num_axes - 1)]
-    return _cut(whole, LayoutSpec(entries, layout.mesh))
-
-
 def _random_sharding(random: np.random.Generator) -> tuple[Array, LayoutSpec]:
     sizes = [(8,), (5,), (4, 2), (2, 4), (3, 2), (2, 3), (1, 4), (2, 2, 2), (2, 1, 3)]
     mesh = MeshSpec(zip("xyz", sizes[random.integers(len(sizes))], strict=False))
@@ -117,16 +100,8 @@ def _random_sharding(random: np.random.Generator) -> tuple[Array, LayoutSpec]:
 )
 def one_copy(chosen: Sharding) -> str | None:
     """A choice in which each element is held once."""
-    if chosen.global_shape != (8, 6):
-        return _(
-            "The tensor in the explorer has the shape {shape}. Set it to (8, 6).", shape=chosen.global_shape
-        )
-    if chosen.mesh.size != 8:
-        return ngettext(
-            "The mesh in the explorer has {count} device; it needs 8.",
-            "The mesh in the explorer has {count} devices; it needs 8.",
-            chosen.mesh.size,
-        )
+    if chosen.global_shape != (8, 6) or chosen.mesh.size != 8:
+        return _("Give the tensor in the explorer the shape (8, 6), and its mesh 8 devices.")
     if chosen.copies != 1:
         return ngettext(
             "Now {count} device holds each element. Mesh dimensions that cut no axis make copies.",

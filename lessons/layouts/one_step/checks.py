@@ -6,19 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.devices import on_devices, refuse_new_axis
 from course_lib.exercises.judging import drawn, judge
+from course_lib.exercises.values import Array
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from lessons.layouts.layout_hints import layouts_hint
 
-Array = npt.NDArray[Any]
 Moment = Callable[[Array, Array], Any]
 Mistakes = dict[Moment, str]
 
@@ -44,9 +43,7 @@ def layouts(answer: dict[str, Any]) -> str | None:
         ),
         "gradient": _("A gradient is laid out as its variable, and each device holds the whole weight."),
     }
-    return layouts_hint(
-        answer, _LAYOUTS, hints, other_mesh=_("Use `mesh`, with its one dimension batch of 8.")
-    )
+    return layouts_hint(answer, _LAYOUTS, hints)
 
 
 def _mean(hidden: Array, weights: Array) -> Array:
@@ -61,36 +58,7 @@ def _variance(hidden: Array, weights: Array) -> Array:
     return _mean(_squares(hidden, weights), weights)
 
 
-def _wrong_means() -> Mistakes:
-    return {
-        lambda hidden, weights: hidden.mean(axis=0): _(
-            "The mean is that of all rows: the padding counts too."
-        ),
-        lambda hidden, weights: (weights * hidden).mean(axis=0): _(
-            "The sum for the mean is divided by the number of all rows. How many of them count?"
-        ),
-        lambda hidden, weights: hidden.sum(axis=0) / weights.sum(): _(
-            "The sum for the mean has the rows of padding in it. Multiply each row by its weight."
-        ),
-        _variance: _("The mean comes first, then the variance."),
-    }
-
-
-def _wrong_variances() -> Mistakes:
-    padding = _("The mean is right. In the variance the padding counts too.")
-    return {
-        lambda hidden, weights: _squares(hidden, weights).mean(axis=0): padding,
-        lambda hidden, weights: _squares(hidden, weights).sum(axis=0) / weights.sum(): padding,
-        lambda hidden, weights: (weights * _squares(hidden, weights)).mean(axis=0): _(
-            "The mean is right. The variance is divided by the number of all rows. How many of them count?"
-        ),
-        lambda hidden, weights: np.sqrt(_variance(hidden, weights)): _(
-            "The mean is right. The second is a standard deviation; its square is asked for."
-        ),
-    }
-
-
-@exercise("one_step-moments", right=_variance, on_devices=True)
+@exercise("one_step-moments", right=_variance)
 def moments(answer: Callable[..., Any]) -> str | None:
     """The moments of the rows of weight 1, of a batch that lies on eight devices."""
     refuse_new_axis(answer)
@@ -106,18 +74,43 @@ def moments(answer: Callable[..., Any]) -> str | None:
 def _hint(answer: Callable[..., Any], called: Callable[..., Any]) -> str | None:
     """Returns what is wrong with the means, or else with the variances; None where both are right."""
     cases = drawn(_padded_batch, count=4)
-    mean = _("The first result is the mean of the rows of weight 1, of the shape (units,).")
-    variance = _(
-        "The second result is the mean of the squared distances from the mean, over the rows of weight 1,"
-        " of the shape (units,)."
+    wrong_means: Mistakes = {
+        lambda hidden, weights: hidden.mean(axis=0): _(
+            "The mean is that of all rows: the padding counts too."
+        ),
+        lambda hidden, weights: (weights * hidden).mean(axis=0): _(
+            "The sum for the mean is divided by the number of all rows. How many of them count?"
+        ),
+        _variance: _("The mean comes first, then the variance."),
+    }
+    wrong_variances: Mistakes = {
+        lambda hidden, weights: _squares(hidden, weights).mean(axis=0): _(
+            "The mean is right. In the variance the padding counts too."
+        ),
+        lambda hidden, weights: (weights * _squares(hidden, weights)).mean(axis=0): _(
+            "The mean is right. The variance is divided by the number of all rows. How many of them count?"
+        ),
+        lambda hidden, weights: np.sqrt(_variance(hidden, weights)): _(
+            "The mean is right. The second is a standard deviation; its square is asked for."
+        ),
+    }
+    advice = _(
+        "Both results have the shape (units,): the mean of the rows of weight 1, then the mean of their"
+        " squared distances from it."
     )
-
-    def judged(part: int, right: Moment, wrong: Mistakes, advice: str) -> str | None:
-        return judge(
-            answer, right, cases, misconceptions=wrong, run=lambda *given: called(*given)[part], advice=advice
+    parts = ((_mean, wrong_means), (_variance, wrong_variances))
+    hints = (
+        judge(
+            answer,
+            right,
+            cases,
+            misconceptions=wrong,
+            run=lambda *given, at=at: called(*given)[at],
+            advice=advice,
         )
-
-    return judged(0, _mean, _wrong_means(), mean) or judged(1, _variance, _wrong_variances(), variance)
+        for at, (right, wrong) in enumerate(parts)
+    )
+    return next(filter(None, hints), None)
 
 
 def _on_eight_devices(answer: Callable[..., Any], hidden: Array, weights: Array) -> tuple[Any, Any]:

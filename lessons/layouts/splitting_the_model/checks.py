@@ -6,17 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.devices import on_devices
 from course_lib.exercises.judging import Case, Function, judge
+from course_lib.exercises.values import Array
 from course_lib.i18n import _, join_sentences
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from lessons.layouts.layout_hints import layouts_hint
 
-Array = npt.NDArray[Any]
 Parts = list[Array]
 
 _MESH = MeshSpec([("batch", 2), ("model", 4)])
@@ -48,9 +47,7 @@ def layouts(answer: dict[str, Any]) -> str | None:
         "b2": whole,
         "y2": join_sentences([rows, whole]),
     }
-    return layouts_hint(
-        answer, _LAYOUTS, hints, other_mesh=_("Use `wide`, with its dimensions batch of 2 and model of 4.")
-    )
+    return layouts_hint(answer, _LAYOUTS, hints)
 
 
 def multiply(x_parts: Parts, weight_parts: Parts, mesh: MeshSpec, *, over: str = "feature") -> Parts:
@@ -63,7 +60,7 @@ def multiply(x_parts: Parts, weight_parts: Parts, mesh: MeshSpec, *, over: str =
     return products
 
 
-@exercise("splitting_the_model-product", right=multiply, on_devices=True)
+@exercise("splitting_the_model-product", right=multiply)
 def product(answer: Function) -> str | None:
     """The components of `x @ W1` where features and hidden units are split."""
 
@@ -88,10 +85,6 @@ def product(answer: Function) -> str | None:
         ),
         of_whole(lambda *inputs: [np.sum(multiply(*inputs, over=""), axis=0)] * inputs[2].size): _(
             "This adds up over all devices, also those with other reviews or other hidden units."
-        ),
-        of_whole(lambda *inputs: multiply(*inputs, over="batch")): _(
-            "This adds along `batch`: sums of different reviews. Devices that differ along which dimension"
-            " hold parts of one sum?"
         ),
         of_whole(lambda *inputs: multiply(*inputs, over="model")): _(
             "This adds along `model`: sums for different hidden units. Devices that differ along which"

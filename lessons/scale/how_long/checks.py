@@ -7,18 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.devices import on_devices, refuse_new_axis
 from course_lib.exercises.judging import Case, judge
-from course_lib.exercises.values import answered
+from course_lib.exercises.values import Array, answered
 from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
-Array = npt.NDArray[Any]
 Splits = Mapping[str, str]
 
 _PRODUCTS = ["bsd,df->bsf", "bsf,fd->bsd", "bsd,dhk->bhsk", "bhsk,hkd->bsd", "bhsk,bhtk->bhst", "bd,dv->bv"]
@@ -56,13 +54,6 @@ def added_up(answer: Callable[..., Any]) -> str | None:
     def all_axes(how: str, splits: Splits) -> list[list[str]]:
         return [sorted({splits[axis] for axis in how if axis in splits})] * 3
 
-    def letters(how: str, splits: Splits) -> list[list[str]]:
-        return _added_up(how, {axis: axis for axis in splits})
-
-    def swapped(how: str, splits: Splits) -> list[list[str]]:
-        first, second, result = _added_up(how, splits)
-        return [second, first, result]
-
     return judge(
         answer,
         _added_up,
@@ -72,8 +63,10 @@ def added_up(answer: Callable[..., Any]) -> str | None:
         misconceptions={
             forward_only: _("A gradient is a product too: what does it add up over?"),
             all_axes: _("An axis that the tensor has itself is not added up in it."),
-            letters: _("Return mesh dimensions, such as `batch`, in place of letters."),
-            swapped: _(
+            lambda how, splits: _added_up(how, {axis: axis for axis in splits}): _(
+                "Return mesh dimensions, such as `batch`, in place of letters."
+            ),
+            lambda how, splits: [_added_up(how, splits)[at] for at in (1, 0, 2)]: _(
                 "The two gradients are in each other's place: a gradient has the axes of its own factor."
             ),
         },
@@ -88,29 +81,37 @@ def _right_attend(n: Any, query: Any, key: Any, value: Any) -> Any:
 
 
 def _attended(
-    n: Array, query: Array, key: Array, value: Array, *, root: float = 0, axis: int = -1, turned: bool = False
-) -> Array:
+    n: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    *,
+    root: float = 0,
+    axis: int = -1,
+    turned: bool = False,
+    exchanges: bool = False,
+) -> dict[str, Any]:
     """Returns the same in NumPy; with other arguments, what a mistake makes of it."""
     q, k, v = (np.einsum("bsd,dhk->bhsk", n, each) for each in (query, key, value))
     scores = np.einsum("bhtk,bhsk->bhst" if turned else "bhsk,bhtk->bhst", q, k)
     shares = np.exp(scores / (root or query.shape[-1] ** 0.5))
-    mixed: Array = np.einsum("bhst,bhtk->bhsk", shares / shares.sum(axis=axis, keepdims=True), v)
-    return mixed
+    mixed = np.einsum("bhst,bhtk->bhsk", shares / shares.sum(axis=axis, keepdims=True), v)
+    return {"values": mixed, "exchanges": exchanges}
 
 
-@exercise("how_long-attend", right=_right_attend, on_devices=True)
+@exercise("how_long-attend", right=_right_attend)
 def attend(answer: Callable[..., Any]) -> str | None:
     """Attention on a mesh of 4 x 2, whose heads are split: the values of NumPy, and no collective."""
-    random, seen = np.random.default_rng(0), list[Any]()
+    random = np.random.default_rng(0)
     shapes = [((4, sequence, features), *[(features, 2, size)] * 3) for sequence, features, size in _SIZES]
     cases = [
         Case(tuple(random.normal(0, 0.7, shape).astype(np.float32) for shape in given)) for given in shapes
     ]
-    hint = judge(
+    return judge(
         answer,
         _attended,
         cases,
-        run=lambda function, *arrays: _on_a_mesh(function, arrays, seen),
+        run=_on_a_mesh,
         tolerance=1e-4,
         advice=_("Write each product with its letters, and look which letter it adds up over."),
         misconceptions={
@@ -125,22 +126,20 @@ def attend(answer: Callable[..., Any]) -> str | None:
                 "The shares of a token over all tokens add up to 1: softmax runs over the last axis."
             ),
             lambda *arrays: _attended(*arrays, turned=True): _("Queries and keys are in each other's place."),
+            lambda *arrays: _attended(*arrays, exchanges=True): _(
+                "The values are right, but devices exchange something: keep the heads apart until `out`."
+            ),
         },
     )
-    if hint is None and any(seen):
-        return _("The values are right, but devices exchange something: keep the heads apart until `out`.")
-    return hint
 
 
-def _on_a_mesh(answer: Callable[..., Any], arrays: tuple[Array, ...], seen: list[Any]) -> Any:
-    """Returns what a reader's function makes of DTensors, and notes the collectives that it takes."""
+def _on_a_mesh(answer: Callable[..., Any], *arrays: Array) -> dict[str, Any]:
+    """Returns what a reader's function makes of DTensors, and whether that takes collectives."""
     refuse_new_axis(answer)
     with on_devices() as (tf, real):
         from course_lib.devices.graphs import collectives
 
         layouts = [_ROWS, _HEADS, _HEADS, _HEADS]
         tensors = [real.pack(*pair) for pair in zip(arrays, layouts, strict=True)]
-        called = lambda *given: answered(answer(*given))  # noqa: E731
-        result = tf.function(called)(*tensors)
-        seen.append(collectives(called, *tensors))
-        return real.to_numpy(result)
+        values = real.to_numpy(tf.function(answer)(*tensors))
+        return {"values": values, "exchanges": bool(collectives(answer, *tensors))}

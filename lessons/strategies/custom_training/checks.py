@@ -8,22 +8,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
+from course_lib.exercises.values import Array
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from lessons.strategies import replica_runs
 
-Array = npt.NDArray[Any]
 Parts = list[tuple[Array, Array]]  # rows and labels of each replica
 Shares = Callable[[int, int, int], float]  # of one example, by those of its replica, of all, and the replicas
 Times = Callable[[int, int], float]  # how often the penalties count, by the replicas and all examples
 
 _SIZES = ((2, 3), (1, 3, 2, 2))  # of the losses of two replicas, and of four
-_FOUND = ("sum_over_replicas", "gradient_of_losses", "gradient_of_penalties")
 _FEATURES, _CLASSES, _RATE, _MOMENTUM, _PENALTY = 5, 3, 0.5, 0.5, 0.1
 
 _OWN = lambda own, batch, replicas: 1 / own  # noqa: E731
@@ -57,21 +55,17 @@ def _mistakes(make: Callable[[Shares, Times], Any]) -> dict[Callable[..., Any], 
 
 
 def _objective(
-    losses: list[Array],
-    penalties: list[float],
-    share: Shares = _GLOBAL,
-    times: Times = _ONCE,
-) -> dict[str, float]:
-    """Returns the sum over the replicas, and its slopes where losses and penalties grow in proportion."""
+    losses: list[Array], penalties: list[float], share: Shares = _GLOBAL, times: Times = _ONCE
+) -> float:
+    """Returns the sum over the replicas."""
     size = sum(map(len, losses))
-    mean = float(sum(share(len(part), size, len(losses)) * part.sum() for part in losses if len(part)))
-    penalty = times(len(losses), size) * sum(penalties)
-    return dict(zip(_FOUND, (mean + penalty, mean, penalty), strict=True))
+    mean = sum(share(len(part), size, len(losses)) * part.sum() for part in losses if len(part))
+    return float(mean + times(len(losses), size) * sum(penalties))
 
 
-@exercise("custom_training-objective", right=_objective, on_devices=True)
+@exercise("custom_training-objective", right=_objective)
 def objective(answer: Callable[..., Any]) -> str | None:
-    """The objective of a replica with penalties, judged by its sum over the replicas and its gradient."""
+    """The objective of a replica with penalties, judged by its sum over the replicas."""
     empty = Case(([np.ones(2, np.float32), np.ones(0, np.float32)], [0.5]), _no_example())
     return judge(
         answer,
@@ -79,8 +73,8 @@ def objective(answer: Callable[..., Any]) -> str | None:
         [*drawn(_draw_losses, 6), empty],
         run=_objective_on_replicas,
         advice=_(
-            "That is the sum over the replicas of what your function returns, or its gradient. It has to be"
-            " the mean loss of the global batch plus the sum of the penalties."
+            "That is the sum over the replicas of what your function returns. It has to be the mean loss of"
+            " the global batch plus the sum of the penalties."
         ),
         misconceptions={
             **_mistakes(lambda share, times: partial(_objective, share=share, times=times)),
@@ -101,30 +95,21 @@ def _draw_losses(random: np.random.Generator) -> tuple[list[Array], list[float]]
     return losses, (random.integers(1, 9, random.choice([0, 3])) / 2).tolist()
 
 
-def _objective_on_replicas(
-    answer: Callable[..., Any], losses: list[Array], penalties: list[float]
-) -> dict[str, float]:
+def _objective_on_replicas(answer: Callable[..., Any], losses: list[Array], penalties: list[float]) -> float:
     tf, strategy = start_tensorflow(), replica_runs.replicas(len(losses))
-
-    def on_replica(losses: Any, size: Any) -> Any:
-        factors = tf.constant(1.0), tf.constant(1.0)
-        with tf.GradientTape() as tape:
-            tape.watch(factors)
-            value = answer(factors[0] * losses, [factors[1] * each for each in penalties], size)
-        if not tf.is_tensor(value) or value.shape.rank:
-            return value, factors
-        return value, tape.gradient(value, factors, unconnected_gradients="zero")
 
     @tf.function  # type: ignore[untyped-decorator]  # as in a loop: numbers of Python would stay as they are
     def run(losses: Any, size: Any) -> Any:
-        return strategy.run(on_replica, (losses, size))
+        constants = list(map(tf.constant, penalties))
+        return strategy.run(answer, (losses, constants, size))
 
-    value, slopes = run(replica_runs.sent(strategy, losses), tf.constant(sum(map(len, losses))))
-    found = [sum(replica_runs.numbers(strategy, each)) for each in (value, *slopes)]
-    return dict(zip(_FOUND, found, strict=True))
+    value = run(replica_runs.sent(strategy, losses), tf.constant(sum(map(len, losses))))
+    return sum(replica_runs.numbers(strategy, value))
 
 
-def _stepped(share: Shares = _GLOBAL, times: Times = _ONCE) -> Callable[..., dict[str, Any]]:
+def _stepped(
+    share: Shares = _GLOBAL, times: Times = _ONCE, *, training: bool = True
+) -> Callable[..., dict[str, Any]]:
     """Returns the steps on one device: a dense layer with penalties or none, momentum."""
 
     def stepped(weight: Array, bias: Array, batches: list[Parts], penalty: float) -> dict[str, Any]:
@@ -137,7 +122,7 @@ def _stepped(share: Shares = _GLOBAL, times: Times = _ONCE) -> Callable[..., dic
             with tf.GradientTape() as tape:
                 loss = times(len(parts), size) * penalty * sum(tf.reduce_sum(each**2) for each in variables)
                 for rows, labels in (part for part in parts if len(part[1])):
-                    logits = rows @ variables[0] + variables[1]
+                    logits = (2 * rows if training else rows) @ variables[0] + variables[1]
                     own = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
                     loss += share(len(labels), size, len(parts)) * tf.reduce_sum(own)
                     accuracy.update_state(labels, logits)
@@ -166,10 +151,10 @@ def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, global_bat
     return loss, logits
 
 
-@exercise("custom_training-replica-step", right=_right_step, on_devices=True)
+@exercise("custom_training-replica-step", right=_right_step)
 def replica_step(answer: Callable[..., Any]) -> str | None:
     """Steps of two replicas and of four: with equal parts, unequal ones, an empty one, and no penalties."""
-    random, modes = np.random.default_rng(0), set[bool]()
+    random = np.random.default_rng(0)
     values = [random.normal(0, 0.5, shape).astype(np.float32) for shape in ((_FEATURES, _CLASSES), _CLASSES)]
     two_batches = [_parts(random, 3, 2), _parts(random, 2, 2)]
     cases = [
@@ -189,27 +174,24 @@ def replica_step(answer: Callable[..., Any]) -> str | None:
             told=_("a batch of one example on two replicas"),
         ),
     ]
-
-    def run(answer: Callable[..., Any], *given: Any) -> dict[str, Any]:
-        weight, bias, batches, penalty = given
-        return _steps_on_replicas(answer, [weight, bias], batches, penalty, modes)
-
-    hint = judge(
+    return judge(
         answer,
         _stepped(),
         cases,
-        run=run,
+        run=_steps_on_replicas,
         tolerance=1e-3,
         advice=_(
             "Every variable takes the step of the given optimizer, with the gradient of what you return: the"
             " cross entropy of the logits, divided by `size`, plus the penalties, which count once in all."
             " The logits go to the metric as they are."
         ),
-        misconceptions=_mistakes(_stepped),
+        misconceptions={
+            **_mistakes(_stepped),
+            _stepped(training=False): _(
+                "Call the model with `training=True`: without it, a layer such as `Dropout` does nothing."
+            ),
+        },
     )
-    if hint is None and modes != {True}:
-        return _("Call the model with `training=True`: without it, a layer such as `Dropout` does nothing.")
-    return hint
 
 
 def _parts(random: np.random.Generator, *sizes: int) -> Parts:
@@ -220,24 +202,23 @@ def _parts(random: np.random.Generator, *sizes: int) -> Parts:
 
 
 def _steps_on_replicas(
-    answer: Callable[..., Any], values: list[Array], batches: list[Parts], penalty: float, modes: set[bool]
+    answer: Callable[..., Any], weight: Array, bias: Array, batches: list[Parts], penalty: float
 ) -> dict[str, Any]:
     """Returns what replicas make of the batches, in a compiled function as in the lesson's loop.
 
     Args:
         answer: the reader's function.
-        values: of the model's variables.
+        weight: of the model's kernel.
+        bias: of its bias.
         batches: cut as a distributed dataset cuts them; the first is the largest.
         penalty: that of the model's kernel and of its bias, or 0 for a model without.
-        modes: gets the values of `training` with which the model is called.
     """
     tf, strategy = start_tensorflow(), replica_runs.replicas(len(batches[0]))
     with strategy.scope():
-        model, optimizer = _model(penalty, modes), tf.keras.optimizers.SGD(_RATE, momentum=_MOMENTUM)
+        model, optimizer = _model(penalty), tf.keras.optimizers.SGD(_RATE, momentum=_MOMENTUM)
         optimizer.build(model.trainable_variables)
         accuracy, logits = tf.keras.metrics.SparseCategoricalAccuracy(), tf.keras.metrics.Sum()
-    modes.clear()  # of building the model
-    for variable, value in zip(model.trainable_variables, values, strict=True):
+    for variable, value in zip(model.trainable_variables, (weight, bias), strict=True):
         variable.assign(value)
     sizes = [sum(len(labels) for _rows, labels in parts) for parts in batches]
     dataset = tf.data.Dataset.from_tensor_slices(batches[0][0]).batch(sizes[0])
@@ -264,21 +245,20 @@ def _steps_on_replicas(
     return _found(losses, model.trainable_variables, accuracy, logits)
 
 
-def _model(penalty: float, modes: set[bool]) -> Any:
-    """Returns a dense layer, behind one that is not trained and notes how it is called."""
+def _model(penalty: float) -> Any:
+    """Returns a dense layer, behind one that has another output where it is called to train."""
     keras = start_tensorflow().keras
 
-    class Noting(keras.layers.Layer):  # type: ignore[misc, name-defined]
-        """Passes everything on, and notes whether it is called to train."""
+    class TwiceToTrain(keras.layers.Layer):  # type: ignore[misc, name-defined]
+        """Doubles its inputs in training."""
 
         def build(self, input_shape: Any) -> None:
             del input_shape
             self.seed = self.add_weight(shape=(), trainable=False)  # as `Dropout` has one
 
         def call(self, inputs: Any, training: bool = False) -> Any:
-            modes.add(bool(training))
-            return inputs
+            return 2 * inputs if training else inputs
 
     penalised = keras.regularizers.L2(penalty) if penalty else None
     dense = keras.layers.Dense(_CLASSES, kernel_regularizer=penalised, bias_regularizer=penalised)
-    return keras.Sequential([keras.Input((_FEATURES,)), Noting(), dense])
+    return keras.Sequential([keras.Input((_FEATURES,)), TwiceToTrain(), dense])

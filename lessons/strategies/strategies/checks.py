@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.values import Array
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from lessons.strategies import replica_runs
 
-Array = npt.NDArray[Any]
 Part = tuple[Array, Array]  # features and labels of one replica
 Outcome = dict[str, Any]
 
@@ -59,11 +57,10 @@ def _outcome(copies: list[Any], shares: list[float]) -> Outcome:
     }
 
 
-@exercise("strategies-by-hand", right=_stepped(), on_devices=True)
+@exercise("strategies-by-hand", right=_stepped())
 def by_hand(answer: Callable[..., Any]) -> str | None:
     """A step of gradient descent as one of several replicas takes it."""
     random = np.random.default_rng(0)
-    equal_only = _("This is right for equal parts. Parts may differ in size: divide by the global batch.")
     return judge(
         answer,
         _stepped(),
@@ -81,8 +78,9 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
             _stepped(lambda own, batch, replicas: own): _(
                 "Each replica divides by the examples of its own part here."
             ),
-            _stepped(lambda own, batch, replicas: own, all_reduce="MEAN"): equal_only,
-            _stepped(lambda own, batch, replicas: own * replicas): equal_only,
+            _stepped(lambda own, batch, replicas: own, all_reduce="MEAN"): _(
+                "This is right for equal parts. Parts may differ in size: divide by the global batch."
+            ),
             _stepped(lambda own, batch, replicas: 1): _(
                 "The losses are not divided. The loss is their mean over the global batch."
             ),
@@ -126,49 +124,53 @@ def _squares(examples: Part, batch_size: int) -> list[Array]:
     return [squares[start : start + batch_size] for start in range(0, len(squares), batch_size)]
 
 
-def _mean(num_replicas: int, examples: Part, batch_size: int) -> float:
-    return float(np.concatenate(_squares(examples, batch_size)).mean())
+def _loss_and_count(
+    num_replicas: int, examples: Part, batch_size: int, *, times: int = 1, loss: object = None
+) -> Outcome:
+    """Returns the mean loss, and how many examples replicas have seen; with more arguments, a mistake's."""
+    squares = np.concatenate(_squares(examples, batch_size))
+    found = squares.mean() if loss is None else loss
+    return {"mean_loss": found, "examples_on_replicas": times * len(squares)}
 
 
-def _mean_of_parts(num_replicas: int, examples: Part, batch_size: int) -> float:
+def _mean_of_parts(num_replicas: int, examples: Part, batch_size: int) -> Outcome:
     means = []
     for batch in _squares(examples, batch_size):
         size = -(-len(batch) // num_replicas)  # as TensorFlow splits a batch
         means += [np.mean(batch[at * size : (at + 1) * size]) for at in range(num_replicas)]
-    return float(np.mean(means))
+    return _loss_and_count(num_replicas, examples, batch_size, loss=np.mean(means))
 
 
-@exercise("strategies-evaluate", right=_mean, on_devices=True)
+@exercise("strategies-evaluate", right=_loss_and_count)
 def evaluate(answer: Callable[..., Any]) -> str | None:
     """The mean loss over all examples of a data set, computed by two replicas and by three."""
-    random, noted = np.random.default_rng(0), set[str]()
-    hint = judge(
+    random = np.random.default_rng(0)
+    return judge(
         answer,
-        _mean,
-        [_evaluation(random, *numbers) for numbers in _EVALUATIONS],
-        run=partial(_evaluated_on_replicas, noted),
+        _loss_and_count,
+        [_examples(random, *numbers) for numbers in _EVALUATIONS],
+        run=_mean_loss_on_replicas,
         misconceptions={
             _mean_of_parts: _(
                 "That is a mean of means: parts of unlike size count alike, and the mean over no example is"
                 " not a number. Add up losses and counts."
             ),
-            lambda num_replicas, examples, batch_size: sum(map(np.sum, _squares(examples, batch_size))): _(
+            lambda *given: _loss_and_count(*given, loss=sum(map(np.sum, _squares(*given[1:])))): _(
                 "That is a sum over the examples. Divide it by how many there are."
+            ),
+            lambda *given: _loss_and_count(*given, times=given[0]): _(
+                "The number is right, but all replicas computed the same examples. Split the data set first."
+            ),
+            lambda *given: _loss_and_count(*given, times=0): _(
+                "The number is right, but it was computed outside the replicas. Use `strategy.run`."
             ),
         },
         tolerance=1e-4,
         advice=_("Add up the losses of all replicas and batches, and divide by the number of examples."),
     )
-    if hint is None and "twice" in noted:
-        return _(
-            "The number is right, but all replicas computed the same examples. Split the data set first."
-        )
-    if hint is None and "elsewhere" in noted:
-        return _("The number is right, but it was computed outside the replicas. Use `strategy.run`.")
-    return hint
 
 
-def _evaluation(random: np.random.Generator, num_replicas: int, count: int, size: int) -> Case:
+def _examples(random: np.random.Generator, num_replicas: int, count: int, size: int) -> Case:
     features, labels = random.normal(0, 2, (2, count, 1)).astype(np.float32)
     told = _(
         "{replicas} replicas, batches of {size}, examples: {count}",
@@ -179,13 +181,10 @@ def _evaluation(random: np.random.Generator, num_replicas: int, count: int, size
     return Case((num_replicas, (features, labels), size), told=told)
 
 
-def _evaluated_on_replicas(
-    noted: set[str], mean_loss: Callable[..., Any], num_replicas: int, examples: Part, batch_size: int
-) -> object:
-    """Returns what the reader's function gives.
-
-    Notes whether the model was called "elsewhere" than on replicas, and given an example "twice".
-    """
+def _mean_loss_on_replicas(
+    mean_loss: Callable[..., Any], num_replicas: int, examples: Part, batch_size: int
+) -> Outcome | None:
+    """Returns what the reader's function gives, if anything, and how many examples replicas have seen."""
     tf, strategy = start_tensorflow(), replica_runs.replicas(num_replicas)
     with strategy.scope():
         weight, bias = tf.Variable(_WEIGHT), tf.Variable(_BIAS)
@@ -199,11 +198,8 @@ def _evaluated_on_replicas(
         context = tf.distribute.get_replica_context()
         if context is not None and context.strategy is strategy:
             tf.numpy_function(note, [context.replica_id_in_sync_group, inputs], [])
-        else:
-            noted.add("elsewhere")
         return tf.convert_to_tensor(inputs) * weight + bias
 
     loss = mean_loss(strategy, model, tf.data.Dataset.from_tensor_slices(examples).batch(batch_size))
-    if sum(map(len, seen)) > len(set.union(*seen)):
-        noted.add("twice")
-    return loss
+    found = {"mean_loss": loss, "examples_on_replicas": sum(map(len, seen))}
+    return None if loss is None else found

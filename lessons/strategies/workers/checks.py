@@ -42,23 +42,9 @@ def _all_examples(count: int, batch_size: int, context: Any) -> Batches:
     return _cut(_numbers(count), context.get_per_replica_batch_size(batch_size))
 
 
-def _global_batches(count: int, batch_size: int, context: Any) -> Batches:
-    return _cut(_mine(count, context), batch_size)
-
-
-def _in_turn(batches: Batches, context: Any) -> Batches:
-    return batches[context.input_pipeline_id :: context.num_input_pipelines]
-
-
-def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
-    mine = numbers.shard(context.num_input_pipelines, context.input_pipeline_id)
-    return mine.batch(context.get_per_replica_batch_size(global_batch_size))
-
-
-@exercise("workers-pipeline", right=_pipeline, on_devices=True)
+@exercise("workers-pipeline", right=_own_batches)
 def pipeline(answer: Callable[..., Any]) -> str | None:
     """The batches that one worker makes for its replicas."""
-    whole = _("The workers take whole batches in turn. Here they take single examples in turn.")
     return judge(
         answer,
         _own_batches,
@@ -67,21 +53,18 @@ def pipeline(answer: Callable[..., Any]) -> str | None:
         advice=_("Follow the first numbers: who gets them, and how many of them come to one replica?"),
         misconceptions={
             _all_examples: _("Every worker reads all examples: each is trained on once for each worker."),
-            _global_batches: _("Each replica would get as many examples as a global batch has."),
-            lambda count, size, context: _in_turn(_all_examples(count, size, context), context): whole,
-            lambda count, size, context: _in_turn(_cut(_numbers(count), size), context): whole,
+            lambda count, size, context: _cut(_mine(count, context), size): _(
+                "Each replica would get as many examples as a global batch has."
+            ),
+            lambda count, size, context: _all_examples(count, size, context)[
+                context.input_pipeline_id :: context.num_input_pipelines
+            ]: _("The workers take whole batches in turn. Here they take single examples in turn."),
             lambda count, size, context: _cut(_mine(count, context), size // context.num_input_pipelines): _(
                 "That is a batch for a whole worker. Make batches for one replica: a worker has several."
             ),
-            lambda count, size, context: _cut(
-                _numbers(count)[context.input_pipeline_id :: context.num_replicas_in_sync],
-                context.get_per_replica_batch_size(size),
-            ): _("Every n-th example, where n is the number of replicas. Let n be that of the workers."),
-            lambda count, size, context: [
-                batch
-                for batch in _own_batches(count, size, context)
-                if len(batch) == context.get_per_replica_batch_size(size)
-            ]: _("The last batch is missing: it may be smaller."),
+            lambda count, size, context: _own_batches(count, size, context)[:-1]: _(
+                "The last batch is missing: it may be smaller."
+            ),
         },
     )
 
