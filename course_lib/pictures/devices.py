@@ -13,10 +13,9 @@ from course_lib.pictures.grid import Plane, planes
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.tensors import thumbnails, value_width, values_drawing
 from course_lib.pictures.text import MOST_VALUES, device_sentences
-from course_lib.specs.blocks import Block
 from course_lib.specs.components import Components
 from course_lib.specs.mesh import MeshSpec
-from course_lib.specs.sharding import Sharding
+from course_lib.specs.sharding import Block, Sharding
 
 _HEAD, _LEAST_WIDTH, _NOTE_SIZE, _NOTE_HEIGHT = 20.0, 54.0, 10.0, 13.0
 _MOST_COLUMNS_ON_ONE_LINE = 12  # characters of an index that fit under a device

@@ -14,9 +14,8 @@ from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, Place, cell, colour
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.text import axis_notes, form_value
-from course_lib.specs.blocks import Block
 from course_lib.specs.components import Array
-from course_lib.specs.sharding import Sharding
+from course_lib.specs.sharding import Block, Sharding
 
 _SHEET_OFFSET = 4.0
 _MOST_SHEETS = 4

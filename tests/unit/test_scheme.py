@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import CourseError
 from course_lib.pictures import shapes
 from course_lib.specs.plan import Plan, data_parallel, model_parallel
 from tests.course import from_lesson
@@ -53,15 +51,3 @@ def test_blocks_name_each_holder_once_and_are_large_enough_to_see(mesh, data):
     assert sorted(map(int, held.split())) == sorted([*range(mesh.size)] * 3)
     for rectangle in elements(scheme, "rect"):
         assert min(float(rectangle.get(side)) for side in ("width", "height")) > 1
-
-
-@pytest.mark.parametrize(
-    ("tensors", "sizes", "problem"),
-    [
-        (TENSORS, {"batch": 64, "features": 1200}, "The axis 'hidden' has no size"),
-        (TENSORS, SIZES | {"batch": 60}, "Axis 0 of length 60 does not split in 8 parts"),
-    ],
-)
-def test_what_cannot_be_laid_out_is_refused(tensors, sizes, problem):
-    with pytest.raises(CourseError, match=problem):
-        Scheme(data_parallel(8), tensors, sizes)
