@@ -81,10 +81,10 @@ def _figure(
     text = [summary(sharding)]
     for part in parts:
         text += ["", part.heading, *part.lines]
-    if comparison is None:
-        return headed(title, [drawings], text, width=width, says=[summary(sharding)])
-    text += ["", comparison.sentence]
-    verdict, agrees = marked(comparison.sentence, agrees=comparison.agrees), comparison.agrees
+    verdict, agrees = "", True
+    if comparison is not None:
+        text += ["", comparison.sentence]
+        verdict, agrees = marked(comparison.sentence, agrees=comparison.agrees), comparison.agrees
     return headed(
         title, [drawings], text, width=width, says=[summary(sharding)], verdict=verdict, agrees=agrees
     )

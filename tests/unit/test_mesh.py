@@ -71,7 +71,7 @@ REFUSED = {
         '  What to do: Use another mesh dimension or "unsharded" for one of the axes.',
     ),
     "another number of axes": (
-        lambda: LayoutSpec(["x", UNSHARDED], MESH).local_shape((6,)),
+        lambda: LayoutSpec(["x", UNSHARDED], MESH).of((6,)),
         "The layout [x, unsharded] has 2 axes, the tensor (6,) has 1.\n"
         "  Allowed: as many entries in the layout as the tensor has axes\n"
         '  What to do: Give each axis a mesh dimension or "unsharded".',
