@@ -1,15 +1,19 @@
-"""Drawings of devices as cards, and of the grid of devices that a mesh is."""
+"""Drawings of devices as cards, and of the grid of devices that a mesh is.
+
+The last mesh dimension runs to the right, the one before runs down, as NumPy prints arrays; what comes before
+these two makes planes.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell, colour
-from course_lib.pictures.grid import Plane, planes
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.tensors import thumbnails, value_width, values_drawing
 from course_lib.pictures.text import MOST_VALUES, device_sentences
@@ -20,6 +24,41 @@ from course_lib.specs.sharding import Block, Sharding
 _HEAD, _LEAST_WIDTH, _NOTE_SIZE, _NOTE_HEIGHT = 20.0, 54.0, 10.0, 13.0
 _MOST_COLUMNS_ON_ONE_LINE = 12  # characters of an index that fit under a device
 _CARD_GAP, _PLANE_MARGIN, _HEADER, _GRID_WIDTH = 6.0, 14.0, 18.0, 660.0
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Two dimensions of a mesh, or its only one.
+
+    Attributes:
+        name: the position along the dimensions before these two, or "".
+        rows: the position along the dimension that runs down, or one "" if there is none.
+        columns: the position along the last dimension.
+        devices: the devices, row by row.
+    """
+
+    name: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    devices: tuple[tuple[int, ...], ...]
+
+
+def planes(mesh: MeshSpec) -> tuple[Plane, ...]:
+    """Returns the planes of a mesh in the order of its devices.
+
+    >>> plane, = planes(MeshSpec([("x", 2), ("y", 2)]))
+    >>> plane.rows, plane.columns, plane.devices
+    (('x=0', 'x=1'), ('y=0', 'y=1'), ((0, 1), (2, 3)))
+    """
+    *outer, column_dim = mesh.dims
+    row_dim = outer.pop() if outer else None
+    rows, columns = _places(row_dim) if row_dim else ("",), _places(column_dim)
+    starts = range(0, mesh.size, len(columns))
+    devices = (tuple(range(start, start + len(columns))) for start in starts)
+    return tuple(
+        Plane(", ".join(places), rows, columns, tuple(itertools.islice(devices, len(rows))))
+        for places in itertools.product(*map(_places, outer))
+    )
 
 
 def plain_cards(mesh: MeshSpec) -> list[Drawing]:
@@ -149,3 +188,8 @@ def _column(name: str, card: Drawing) -> Drawing:
 
 def _place_name(x: float, name: str) -> Node:
     return shapes.text(x, 12, name, anchor="middle", fill=shapes.SOFT_INK)
+
+
+def _places(dim: tuple[str, int]) -> tuple[str, ...]:
+    name, size = dim
+    return tuple(f"{name}={place}" for place in range(size))
