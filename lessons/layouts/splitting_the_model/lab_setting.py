@@ -11,7 +11,7 @@ from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _, ngettext
 from course_lib.runtime import num_devices
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from course_lib.specs.plan import BATCH, Axes, Plan, require_batch_size
+from course_lib.specs.plan import BATCH, Axes, Plan
 from course_lib.widgets.controls import Choice, Field, Group, State
 from lessons.layouts.splitting_the_model.lab_runs import LabRun, Setting
 
@@ -145,19 +145,22 @@ def setting_of(state: State, subject: Subject, starts: Mapping[str, LabRun]) -> 
         CourseError: the plan, the batch, the learning rate, the number of epochs or the start is impossible.
     """
     plan, start = _plan_of(state), starts.get(state["start"])
-    batch_size = require_batch_size(state["batch_size"])
-    _require_a_batch(batch_size, subject.num_examples)
+    batch_size = whole_number(
+        state["batch_size"],
+        _("{batch_size!r} cannot be the size of a batch.", batch_size=state["batch_size"]),
+        least=1,
+        most=subject.num_examples,
+        cure=_("Give the number of examples in a batch, for example 64."),
+    )
     if plan is not None:
-        plan.require_batch(batch_size)
         plan.shardings(subject.axes, subject.sizes_with(batch_size))
+    done = 0 if start is None else start.step // (subject.num_examples // batch_size)
     epochs = whole_number(
         state["epochs"],
         _("{epochs!r} epochs cannot be trained.", epochs=state["epochs"]),
-        least=1,
+        least=done + 1,
         cure=_("Give the number of epochs in all, for example epochs=3."),
     )
-    if start is not None:
-        _require_an_epoch_left(start, start.step // (subject.num_examples // batch_size), epochs)
     return Setting(plan, batch_size, _learning_rate(state["learning_rate"]), epochs, start)
 
 
@@ -166,32 +169,11 @@ def _plan_of(state: State) -> Plan | None:
     if state["scheme"] == ONE_DEVICE:
         return None
     mesh = MeshSpec(tuple(dim) for dim in state["mesh"])
-    if mesh.size > num_devices():
-        raise CourseError(
-            ngettext(
-                "The mesh {mesh} has {count} device.",
-                "The mesh {mesh} has {count} devices.",
-                mesh.size,
-                mesh=mesh,
-            ),
-            allowed=_("up to {most} devices", most=num_devices()),
-            cure=_("Make one of the sizes smaller."),
-        )
+    problem = ngettext(
+        "The mesh {mesh} has {count} device.", "The mesh {mesh} has {count} devices.", mesh.size, mesh=mesh
+    )
+    whole_number(mesh.size, problem, most=num_devices(), cure=_("Make one of the sizes smaller."))
     return Plan(state["scheme"], mesh, state["splits"])
-
-
-def _require_a_batch(batch_size: int, num_examples: int) -> None:
-    if batch_size > num_examples:
-        raise CourseError(
-            ngettext(
-                "{count} training example does not fill one batch of {batch_size}.",
-                "{count} training examples do not fill one batch of {batch_size}.",
-                num_examples,
-                batch_size=batch_size,
-            ),
-            allowed=_("batches of at most {num_examples}", num_examples=num_examples),
-            cure=_("Use a smaller batch or more examples."),
-        )
 
 
 def _learning_rate(value: float) -> float:
@@ -202,17 +184,3 @@ def _learning_rate(value: float) -> float:
             cure=_("A summed loss over 64 rows takes about 1e-2."),
         )
     return float(value)
-
-
-def _require_an_epoch_left(start: LabRun, done: int, epochs: int) -> None:
-    if done >= epochs:
-        raise CourseError(
-            ngettext(
-                "{start}: {count} epoch is done already.",
-                "{start}: {count} epochs are done already.",
-                done,
-                start=start.at_step,
-            ),
-            allowed=_("more epochs in all than that"),
-            cure=_("Ask for more epochs than {done}, or choose another start.", done=done),
-        )
