@@ -63,7 +63,12 @@ def planes(mesh: MeshSpec) -> tuple[Plane, ...]:
 
 def plain_cards(mesh: MeshSpec) -> list[Drawing]:
     """Returns the devices of a mesh with nothing on them."""
-    return [_plain_card(device_id) for device_id in range(mesh.size)]
+    cards = []
+    for device_id in range(mesh.size):
+        label = Line(str(device_id), 5, 14, bold=True)
+        nodes = cell((0.5, 0.5, 51, 39), label, fill=shapes.EMPTY, radius=6)
+        cards.append(Drawing(52, 40, (node("g", *nodes, class_="device", data_device=str(device_id)),)))
+    return cards
 
 
 def predicted_cards(sharding: Sharding, *, pressable: bool = False) -> list[Drawing]:
@@ -101,7 +106,7 @@ def mesh_parts(mesh: MeshSpec, cards: Sequence[Drawing]) -> list[Drawing]:
     """Returns the grid of devices in parts that may flow like words: its planes, or each device of a row."""
     if len(mesh.dims) == 1:
         return [_column(name, card) for name, card in zip(planes(mesh)[0].columns, cards, strict=True)]
-    *others, last = [_named_plane(plane, cards) for plane in planes(mesh)]
+    *others, last = [_plane(plane, cards) for plane in planes(mesh)]
     return [*(replace(plane, width=plane.width + _PLANE_MARGIN) for plane in others), last]
 
 
@@ -144,12 +149,6 @@ def _card(
     return Drawing(width, height, (node("g", *nodes, class_=kind, **data, **(roles or {})),))
 
 
-def _plain_card(device_id: int) -> Drawing:
-    label = Line(str(device_id), 5, 14, bold=True)
-    nodes = cell((0.5, 0.5, 51, 39), label, fill=shapes.EMPTY, radius=6)
-    return Drawing(52, 40, (node("g", *nodes, class_="device", data_device=str(device_id)),))
-
-
 def _index_lines(block: Block) -> list[str]:
     """Returns the index on one line, or on one line an axis if it is long."""
     if len(block.index_text) <= _MOST_COLUMNS_ON_ONE_LINE:
@@ -158,13 +157,8 @@ def _index_lines(block: Block) -> list[str]:
     return [*(f"{line}," for line in first), last]
 
 
-def _named_plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
-    grid = _plane(plane, cards)
-    return arranging.titled(plane.name, grid) if plane.name else grid
-
-
 def _plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
-    """Returns a plane of the mesh: its cards with the positions along its rows and columns."""
+    """Returns a plane of the mesh under its name: its cards with the positions along rows and columns."""
     shown = [cards[device_id] for row in plane.devices for device_id in row]
     labels = [arranging.text_width(name, 12) for name in plane.columns]
     width, height = max([*labels, *(card.width for card in shown)]), max(card.height for card in shown)
@@ -176,7 +170,8 @@ def _plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
         nodes.append(shapes.text(0, top + height / 2 + 4, name, fill=shapes.SOFT_INK))
         for left, card in zip(lefts, (cards[device_id] for device_id in row), strict=True):
             nodes.append(card.at(left + (width - card.width) / 2, top))
-    return Drawing(lefts[-1] + width, tops[-1] + height, tuple(nodes))
+    grid = Drawing(lefts[-1] + width, tops[-1] + height, tuple(nodes))
+    return arranging.titled(plane.name, grid) if plane.name else grid
 
 
 def _column(name: str, card: Drawing) -> Drawing:

@@ -110,11 +110,6 @@ def data_parallel(num_devices: int = 8) -> Plan:
     return Plan("data parallel", MeshSpec([("batch", num_devices)]), {"batch": "batch"})
 
 
-def replicated(num_devices: int = 8) -> Plan:
-    """Returns the plan that splits nothing: every device does all the work."""
-    return Plan("replicated", MeshSpec([("world", num_devices)]), {})
-
-
 def model_parallel(batch: int = 4, model: int = 2) -> Plan:
     """Returns the plan that splits the batch, and the hidden units over mesh dimension `model`."""
     mesh = MeshSpec([("batch", batch), ("model", model)])

@@ -12,7 +12,8 @@ from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.communication_text import collective_lines
 from course_lib.pictures.curves import STYLES, Panels
 from course_lib.pictures.shapes import Node, node
-from course_lib.specs.plan import Plan, replicated
+from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.plan import Plan
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
 from course_lib.widgets import pieces
 from course_lib.widgets.listings import listings
@@ -120,7 +121,7 @@ def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]
 
 def held(subject: Subject, setting: Setting) -> dict[str, int]:
     """Returns the bytes that one device holds in a step, by what they are."""
-    plan = setting.plan or replicated(1)
+    plan = setting.plan or Plan("one device", MeshSpec([("batch", 1)]), {})
     shardings = plan.shardings(subject.axes, subject.sizes_with(setting.batch_size))
     labels = shardings.pop("y").bytes_per_device(_INT64_BYTES)
     rows = shardings.pop("x").bytes_per_device(_FLOAT32_BYTES)
