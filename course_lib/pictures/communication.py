@@ -117,18 +117,13 @@ def change_drawing(step: Step) -> Drawing:
 
 
 def collective_drawing(collective: Collective | None) -> Drawing:
-    """Returns a collective: its groups on the mesh, and what is sent; or that nothing is."""
+    """Returns a collective: what is sent, and the mesh, on which a group has a colour and a Roman number."""
     lines = arranging.lines_of_text(words.collective_lines(collective), size=_TEXT, max_width=300)
     if collective is None:
         return lines
-    return arranging.stacked([lines, groups_drawing(collective)], 6)
-
-
-def groups_drawing(collective: Collective) -> Drawing:
-    """Returns the mesh with its devices; those that exchange data share a colour and a Roman number."""
     group_of = {device: at for at, group in enumerate(collective.groups) for device in group}
     members = [_member(device_id, group_of[device_id]) for device_id in range(collective.mesh.size)]
-    return mesh_drawing(collective.mesh, members)
+    return arranging.stacked([lines, mesh_drawing(collective.mesh, members)], 6)
 
 
 def _laid_out(sharding: Sharding, *, partial: bool = False) -> Drawing:
