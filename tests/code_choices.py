@@ -12,13 +12,13 @@ from typing import Any
 from course_lib import CourseError, MeshSpec, code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from lessons.layouts.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
 
 PLANS = (
     data_parallel(8),
-    replicated(3),
+    Plan("replicated", MeshSpec([("world", 3)]), {}),
     model_parallel(4, 2),
     spatial_parallel(2, 2, 2),
     Plan("mine", MeshSpec([("x", 2), ("class", 4)]), {"batch": "x", "hidden": "x", "features": "class"}),

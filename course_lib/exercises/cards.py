@@ -11,8 +11,8 @@ from course_lib.i18n import _, later
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget
-from course_lib.widgets.controls import Choice, Group, Number, State
-from course_lib.widgets.words import words
+from course_lib.widgets.controls import Choice, Field, Group, State
+from course_lib.widgets.pieces import words
 
 _CHOSEN = ("chosen",)  # the place of an option, or the number in the field
 _OPEN: State = {"chosen": None}
@@ -37,7 +37,7 @@ class Card(TreeWidget):
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the question over its answers, or over a field where a number is asked for."""
         if self._question.is_typed:
-            return [Group(self._question.text, [Number(_CHOSEN, _("Your number"), whole=False)])]
+            return [Group(self._question.text, [Field(_CHOSEN, _("Your number"), step="any")])]
         return self.page_controls(state)
 
     def page_controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same

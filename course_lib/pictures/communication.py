@@ -11,20 +11,19 @@ from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell
+from course_lib.pictures.devices import mesh_drawing
 from course_lib.pictures.figures import Figure, draw, headed
-from course_lib.pictures.grid import Plane, planes
-from course_lib.pictures.shapes import Node, node
+from course_lib.pictures.shapes import node
 from course_lib.pictures.sharding import require_drawable
 from course_lib.pictures.tensors import small_tensor
 from course_lib.pictures.text import mark
 from course_lib.specs.collectives import Collective
 from course_lib.specs.communication import Communication, Rule, Step
 from course_lib.specs.explanation import Explanation, Pair
-from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
 _WIDTH, _GAP, _SMALL, _TEXT = 720.0, 24.0, 11.0, 12.0
-_CELL, _CELL_HEIGHT, _CELL_GAP, _ARROW = 31.0, 32.0, 4.0, 22.0
+_CELL, _CELL_HEIGHT, _ARROW = 31.0, 32.0, 22.0
 
 
 @dataclass(frozen=True)
@@ -118,18 +117,13 @@ def change_drawing(step: Step) -> Drawing:
 
 
 def collective_drawing(collective: Collective | None) -> Drawing:
-    """Returns a collective: its groups on the mesh, and what is sent; or that nothing is."""
+    """Returns a collective: what is sent, and the mesh, on which a group has a colour and a Roman number."""
     lines = arranging.lines_of_text(words.collective_lines(collective), size=_TEXT, max_width=300)
     if collective is None:
         return lines
-    return arranging.stacked([lines, groups_drawing(collective)], 6)
-
-
-def groups_drawing(collective: Collective) -> Drawing:
-    """Returns the mesh with its devices; those that exchange data share a colour and a Roman number."""
     group_of = {device: at for at, group in enumerate(collective.groups) for device in group}
-    parts = [_plane(plane, group_of, collective.mesh) for plane in planes(collective.mesh)]
-    return arranging.flowing(parts, _GAP / 2, _WIDTH / 2)
+    members = [_member(device_id, group_of[device_id]) for device_id in range(collective.mesh.size)]
+    return arranging.stacked([lines, mesh_drawing(collective.mesh, members)], 6)
 
 
 def _laid_out(sharding: Sharding, *, partial: bool = False) -> Drawing:
@@ -140,27 +134,11 @@ def _laid_out(sharding: Sharding, *, partial: bool = False) -> Drawing:
     return arranging.stacked([small_tensor(sharding, partial=partial), name], 4)
 
 
-def _plane(plane: Plane, group_of: dict[int, int], mesh: MeshSpec) -> Drawing:
-    """Returns two dimensions of the mesh, or its only one, with the directions in which these run."""
-    step, down = _CELL + _CELL_GAP, _CELL_HEIGHT + _CELL_GAP
-    cells = tuple(
-        _member(device_id, group_of[device_id], column * step, row * down)
-        for row, devices in enumerate(plane.devices)
-        for column, device_id in enumerate(devices)
-    )
-    names = [f"{name} {arrow}" for name, arrow in zip(reversed(mesh.names), "→↓", strict=False)]
-    place = [plane.name] if plane.name else []
-    heading = " · ".join([*place, *reversed(names)])
-    width = max(len(plane.columns) * step - _CELL_GAP, arranging.text_width(heading, _SMALL))
-    name = shapes.text(0, 11, heading, size=_SMALL, fill=shapes.SOFT_INK)
-    grid = Drawing(width, len(plane.rows) * down - _CELL_GAP, cells)
-    return Drawing(width, grid.height + 17, (name, grid.at(0, 17)))
-
-
-def _member(device_id: int, group: int, x: float, y: float) -> Node:
+def _member(device_id: int, group: int) -> Drawing:
     """Returns a device with the number of its group below."""
     lines = Line(str(device_id), -1, 13, bold=True), Line(words.roman(group + 1), 11, 9)
-    return node("g", *cell((x, y, _CELL, _CELL_HEIGHT), *lines, fill=group, radius=4), class_="member")
+    shown = cell((0, 0, _CELL, _CELL_HEIGHT), *lines, fill=group, radius=4)
+    return Drawing(_CELL, _CELL_HEIGHT, (node("g", *shown, class_="member"),))
 
 
 def _said(sentence: str) -> Drawing:

@@ -1,31 +1,74 @@
-"""Drawings of devices as cards, and of the grid of devices that a mesh is."""
+"""Drawings of devices as cards, and of the grid of devices that a mesh is.
+
+The last mesh dimension runs to the right, the one before runs down, as NumPy prints arrays; what comes before
+these two makes planes.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell, colour
-from course_lib.pictures.grid import Plane, planes
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.tensors import thumbnails, value_width, values_drawing
 from course_lib.pictures.text import MOST_VALUES, device_sentences
-from course_lib.specs.blocks import Block
 from course_lib.specs.components import Components
 from course_lib.specs.mesh import MeshSpec
-from course_lib.specs.sharding import Sharding
+from course_lib.specs.sharding import Block, Sharding
 
 _HEAD, _LEAST_WIDTH, _NOTE_SIZE, _NOTE_HEIGHT = 20.0, 54.0, 10.0, 13.0
 _MOST_COLUMNS_ON_ONE_LINE = 12  # characters of an index that fit under a device
 _CARD_GAP, _PLANE_MARGIN, _HEADER, _GRID_WIDTH = 6.0, 14.0, 18.0, 660.0
 
 
+@dataclass(frozen=True)
+class Plane:
+    """Two dimensions of a mesh, or its only one.
+
+    Attributes:
+        name: the position along the dimensions before these two, or "".
+        rows: the position along the dimension that runs down, or one "" if there is none.
+        columns: the position along the last dimension.
+        devices: the devices, row by row.
+    """
+
+    name: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    devices: tuple[tuple[int, ...], ...]
+
+
+def planes(mesh: MeshSpec) -> tuple[Plane, ...]:
+    """Returns the planes of a mesh in the order of its devices.
+
+    >>> plane, = planes(MeshSpec([("x", 2), ("y", 2)]))
+    >>> plane.rows, plane.columns, plane.devices
+    (('x=0', 'x=1'), ('y=0', 'y=1'), ((0, 1), (2, 3)))
+    """
+    *outer, column_dim = mesh.dims
+    row_dim = outer.pop() if outer else None
+    rows, columns = _places(row_dim) if row_dim else ("",), _places(column_dim)
+    starts = range(0, mesh.size, len(columns))
+    devices = (tuple(range(start, start + len(columns))) for start in starts)
+    return tuple(
+        Plane(", ".join(places), rows, columns, tuple(itertools.islice(devices, len(rows))))
+        for places in itertools.product(*map(_places, outer))
+    )
+
+
 def plain_cards(mesh: MeshSpec) -> list[Drawing]:
     """Returns the devices of a mesh with nothing on them."""
-    return [_plain_card(device_id) for device_id in range(mesh.size)]
+    cards = []
+    for device_id in range(mesh.size):
+        label = Line(str(device_id), 5, 14, bold=True)
+        nodes = cell((0.5, 0.5, 51, 39), label, fill=shapes.EMPTY, radius=6)
+        cards.append(Drawing(52, 40, (node("g", *nodes, class_="device", data_device=str(device_id)),)))
+    return cards
 
 
 def predicted_cards(sharding: Sharding, *, pressable: bool = False) -> list[Drawing]:
@@ -63,7 +106,7 @@ def mesh_parts(mesh: MeshSpec, cards: Sequence[Drawing]) -> list[Drawing]:
     """Returns the grid of devices in parts that may flow like words: its planes, or each device of a row."""
     if len(mesh.dims) == 1:
         return [_column(name, card) for name, card in zip(planes(mesh)[0].columns, cards, strict=True)]
-    *others, last = [_named_plane(plane, cards) for plane in planes(mesh)]
+    *others, last = [_plane(plane, cards) for plane in planes(mesh)]
     return [*(replace(plane, width=plane.width + _PLANE_MARGIN) for plane in others), last]
 
 
@@ -106,12 +149,6 @@ def _card(
     return Drawing(width, height, (node("g", *nodes, class_=kind, **data, **(roles or {})),))
 
 
-def _plain_card(device_id: int) -> Drawing:
-    label = Line(str(device_id), 5, 14, bold=True)
-    nodes = cell((0.5, 0.5, 51, 39), label, fill=shapes.EMPTY, radius=6)
-    return Drawing(52, 40, (node("g", *nodes, class_="device", data_device=str(device_id)),))
-
-
 def _index_lines(block: Block) -> list[str]:
     """Returns the index on one line, or on one line an axis if it is long."""
     if len(block.index_text) <= _MOST_COLUMNS_ON_ONE_LINE:
@@ -120,13 +157,8 @@ def _index_lines(block: Block) -> list[str]:
     return [*(f"{line}," for line in first), last]
 
 
-def _named_plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
-    grid = _plane(plane, cards)
-    return arranging.titled(plane.name, grid) if plane.name else grid
-
-
 def _plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
-    """Returns a plane of the mesh: its cards with the positions along its rows and columns."""
+    """Returns a plane of the mesh under its name: its cards with the positions along rows and columns."""
     shown = [cards[device_id] for row in plane.devices for device_id in row]
     labels = [arranging.text_width(name, 12) for name in plane.columns]
     width, height = max([*labels, *(card.width for card in shown)]), max(card.height for card in shown)
@@ -138,7 +170,8 @@ def _plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
         nodes.append(shapes.text(0, top + height / 2 + 4, name, fill=shapes.SOFT_INK))
         for left, card in zip(lefts, (cards[device_id] for device_id in row), strict=True):
             nodes.append(card.at(left + (width - card.width) / 2, top))
-    return Drawing(lefts[-1] + width, tops[-1] + height, tuple(nodes))
+    grid = Drawing(lefts[-1] + width, tops[-1] + height, tuple(nodes))
+    return arranging.titled(plane.name, grid) if plane.name else grid
 
 
 def _column(name: str, card: Drawing) -> Drawing:
@@ -150,3 +183,8 @@ def _column(name: str, card: Drawing) -> Drawing:
 
 def _place_name(x: float, name: str) -> Node:
     return shapes.text(x, 12, name, anchor="middle", fill=shapes.SOFT_INK)
+
+
+def _places(dim: tuple[str, int]) -> tuple[str, ...]:
+    name, size = dim
+    return tuple(f"{name}={place}" for place in range(size))

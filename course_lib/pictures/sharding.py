@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
-from course_lib.pictures import arranging
+from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.devices import mesh_drawing, observed_cards, plain_cards, predicted_cards
 from course_lib.pictures.figures import Figure, draw, framed, headed
-from course_lib.pictures.tensors import annotated_tensor
-from course_lib.pictures.text import block_lines, holding_lines, marked, mesh_lines, summary
+from course_lib.pictures.tensors import tensor_drawing
+from course_lib.pictures.text import axis_notes, block_lines, holding_lines, marked, mesh_lines, summary
 from course_lib.specs.components import Array, Comparison, Components
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -81,10 +81,10 @@ def _figure(
     text = [summary(sharding)]
     for part in parts:
         text += ["", part.heading, *part.lines]
-    if comparison is None:
-        return headed(title, [drawings], text, width=width, says=[summary(sharding)])
-    text += ["", comparison.sentence]
-    verdict, agrees = marked(comparison.sentence, agrees=comparison.agrees), comparison.agrees
+    verdict, agrees = "", True
+    if comparison is not None:
+        text += ["", comparison.sentence]
+        verdict, agrees = marked(comparison.sentence, agrees=comparison.agrees), comparison.agrees
     return headed(
         title, [drawings], text, width=width, says=[summary(sharding)], verdict=verdict, agrees=agrees
     )
@@ -92,7 +92,9 @@ def _figure(
 
 def _tensor_part(sharding: Sharding, whole: Array | None = None) -> _Part:
     require_drawable(sharding)
-    return _Part(_("Tensor"), annotated_tensor(sharding), block_lines(sharding, whole))
+    notes = arranging.lines_of_text(axis_notes(sharding), size=11, max_width=240, fill=shapes.SOFT_INK)
+    drawing = arranging.stacked([tensor_drawing(sharding), notes], 6)
+    return _Part(_("Tensor"), drawing, block_lines(sharding, whole))
 
 
 def _predicted_part(heading: str, sharding: Sharding) -> _Part:

@@ -13,10 +13,9 @@ from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, Place, cell, colour
 from course_lib.pictures.shapes import Node, node, number
-from course_lib.pictures.text import axis_notes, form_value
-from course_lib.specs.blocks import Block
+from course_lib.pictures.text import form_value
 from course_lib.specs.components import Array
-from course_lib.specs.sharding import Sharding
+from course_lib.specs.sharding import Block, Sharding
 
 _SHEET_OFFSET = 4.0
 _MOST_SHEETS = 4
@@ -64,12 +63,6 @@ def thumbnails(sharding: Sharding) -> dict[int | None, Drawing]:
     for at, place in enumerate(cut.places):
         maps[at] = cut.drawing([*empty[:at], _small(place, at), *empty[at + 1 :]])
     return maps
-
-
-def annotated_tensor(sharding: Sharding) -> Drawing:
-    """Returns the tensor with a line for each axis that says where it runs."""
-    notes = arranging.lines_of_text(axis_notes(sharding), size=11, max_width=240, fill=shapes.SOFT_INK)
-    return arranging.stacked([tensor_drawing(sharding), notes], 6)
 
 
 def value_width(components: Sequence[Array], form: Callable[[object], str] = form_value) -> float:

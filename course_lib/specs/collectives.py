@@ -43,9 +43,6 @@ class Collective:
         mesh_dims: the mesh dimensions along which the devices of a group differ, in the order of the mesh.
         payload_bytes: the bytes of what one device holds afterwards.
 
-    Raises:
-        CourseError: the mesh has no dimension of such a name.
-
     Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html.
     """
 
@@ -55,8 +52,6 @@ class Collective:
     payload_bytes: int
 
     def __post_init__(self) -> None:
-        for name in self.mesh_dims:
-            self.mesh.require_dim(name)
         in_order = tuple(name for name in self.mesh.names if name in self.mesh_dims)
         object.__setattr__(self, "mesh_dims", in_order)
 

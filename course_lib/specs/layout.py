@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,10 +19,8 @@ class LayoutSpec:
 
     >>> mesh = MeshSpec([("x", 2), ("y", 3)])
     >>> layout = LayoutSpec(["x", UNSHARDED], mesh)
-    >>> layout.local_shape((4, 6))
-    (2, 6)
-    >>> layout.replicas
-    3
+    >>> layout.of((4, 6)).local_shape, layout.of((4, 6)).copies
+    ((2, 6), 3)
 
     Attributes:
         sharding_specs: the mesh dimension of each axis, or `UNSHARDED`.
@@ -70,11 +67,6 @@ class LayoutSpec:
         """The mesh dimensions that split an axis, in the order of the axes."""
         return tuple(name for name in self.sharding_specs if name != UNSHARDED)
 
-    @property
-    def replicas(self) -> int:
-        """How many devices hold each element: those along the mesh dimensions that split no axis."""
-        return self.mesh.size // math.prod(self.num_shards(axis) for axis in range(self.num_axes))
-
     def num_shards(self, axis: int) -> int:
         """Returns into how many parts `axis` is split."""
         name = self.sharding_specs[axis]
@@ -91,14 +83,6 @@ class LayoutSpec:
             CourseError: the layout does not fit the shape.
         """
         return Sharding(self, global_shape, element_bytes)
-
-    def local_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """Returns the shape of one device's component: `layout.of(global_shape).local_shape`.
-
-        Raises:
-            CourseError: as `of`.
-        """
-        return self.of(global_shape).local_shape
 
     def block(self, device_id: int) -> tuple[int, ...]:
         """Returns the position of a device's shard among the shards, along each axis.

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from course_lib.errors import CourseError, one_of, whole_number
-from course_lib.i18n import _, ngettext
+from course_lib.errors import CourseError, one_of
+from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -84,37 +84,6 @@ class Plan:
         """Returns into how many parts the mesh splits an axis."""
         return self.mesh.dim_size(self.splits[axis]) if axis in self.splits else 1
 
-    def require_batch(self, batch_size: int) -> int:
-        """Returns the number of examples in a batch that can be split evenly.
-
-        Args:
-            batch_size: the number of examples in the global batch.
-
-        Raises:
-            CourseError: `batch_size` is no whole number from 1, or does not divide among the places of the
-                mesh dimension that splits the batch.
-        """
-        size, num_shards = require_batch_size(batch_size), self.num_shards(BATCH)
-        if size % num_shards:
-            nearest = max(size // num_shards, 1) * num_shards
-            raise CourseError(
-                ngettext(
-                    "A batch of {batch_size} does not divide among the {count} place of dimension {name!r}.",
-                    "A batch of {batch_size} does not divide among the {count} places of dimension {name!r}.",
-                    num_shards,
-                    batch_size=size,
-                    name=self.splits[BATCH],
-                ),
-                allowed=_("batch sizes that divide by {num_shards}", num_shards=num_shards),
-                cure=_(
-                    "Use for example {lower} or {upper}, or a mesh with fewer devices along {name!r}.",
-                    lower=nearest,
-                    upper=nearest + num_shards,
-                    name=self.splits[BATCH],
-                ),
-            )
-        return size
-
     def _require_apart(self, first: str, second: str, axes: Sequence[str]) -> None:
         name = self.splits.get(first)
         if name is not None and name == self.splits.get(second):
@@ -136,28 +105,9 @@ class Plan:
             )
 
 
-def require_batch_size(batch_size: int) -> int:
-    """Returns the number of examples in a batch.
-
-    Raises:
-        CourseError: it is no whole number from 1.
-    """
-    return whole_number(
-        batch_size,
-        _("{batch_size!r} cannot be the size of a batch.", batch_size=batch_size),
-        least=1,
-        cure=_("Give the number of examples in a batch, for example 64."),
-    )
-
-
 def data_parallel(num_devices: int = 8) -> Plan:
     """Returns the plan that splits only the batch: every device holds the whole model."""
     return Plan("data parallel", MeshSpec([("batch", num_devices)]), {"batch": "batch"})
-
-
-def replicated(num_devices: int = 8) -> Plan:
-    """Returns the plan that splits nothing: every device does all the work."""
-    return Plan("replicated", MeshSpec([("world", num_devices)]), {})
 
 
 def model_parallel(batch: int = 4, model: int = 2) -> Plan:

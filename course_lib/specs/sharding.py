@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +14,6 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
-from course_lib.specs.blocks import Block, Index, block_label
 from course_lib.specs.drawing import DrawsItself
 
 if TYPE_CHECKING:
@@ -21,6 +21,27 @@ if TYPE_CHECKING:
     from course_lib.specs.mesh import MeshSpec
 
 Array = npt.NDArray[Any]
+Index = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One part of a tensor. Devices that hold the same block are replicas of each other.
+
+    Attributes:
+        label: A, B, C, ... in the order of the tensor.
+        index: where it lies in the whole tensor, one slice an axis.
+        devices: who holds it, in the order of the devices.
+    """
+
+    label: str
+    index: Index
+    devices: tuple[int, ...]
+
+    @property
+    def index_text(self) -> str:
+        """The index as Python writes it, for example `[0:4, 0:3]`."""
+        return "[" + ", ".join(f"{part.start}:{part.stop}" for part in self.index) + "]"
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -67,8 +88,8 @@ class Sharding(DrawsItself):
 
     @property
     def copies(self) -> int:
-        """How many devices hold each element."""
-        return self.layout.replicas
+        """How many devices hold each element: those along the mesh dimensions that split no axis."""
+        return self.mesh.size // math.prod(map(self.layout.num_shards, range(self.layout.num_axes)))
 
     @cached_property
     def local_shape(self) -> tuple[int, ...]:
@@ -146,6 +167,17 @@ class Sharding(DrawsItself):
     def __repr__(self) -> str:
         num_bytes = "" if self.element_bytes is None else f", element_bytes={self.element_bytes}"
         return f"{self.layout!r}.of({self.global_shape}{num_bytes})"
+
+
+def block_label(number: int) -> str:
+    """Returns the letters of the block `number`, counted from 0.
+
+    >>> [block_label(number) for number in (0, 25, 26, 63)]
+    ['A', 'Z', 'AA', 'BL']
+    """
+    letters = string.ascii_uppercase
+    more, last = divmod(number, len(letters))
+    return letters[last] if more == 0 else block_label(more - 1) + letters[last]
 
 
 def numbered_tensor(global_shape: Sequence[int]) -> npt.NDArray[np.float32]:

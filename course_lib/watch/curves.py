@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from course_lib.i18n import _
-from course_lib.pictures.curves import QUANTITIES, Curve, Panels, Picture, Quantity, Split
+from course_lib.pictures.curves import QUANTITIES, Curve, Panels, Picture, Split
 from course_lib.watch.records import History
 
 SMOOTHING_STEPS = 20
@@ -18,21 +18,15 @@ def curves(history: History) -> tuple[Curve, ...]:
 
     A train curve has a value a step, the mean over the last 20 steps; a test curve has one an evaluation.
     """
-    return tuple(
-        curve
-        for quantity in QUANTITIES
-        for curve in (_train_curve(history, quantity), _test_curve(history, quantity))
-    )
-
-
-def _train_curve(history: History, quantity: Quantity) -> Curve:
-    means = smoothed([record[quantity] for record in history.steps])
-    return Curve(quantity, "train", tuple(record["step"] for record in history.steps), means)
-
-
-def _test_curve(history: History, quantity: Quantity) -> Curve:
-    steps = tuple(record["step"] for record in history.epochs)
-    return Curve(quantity, "test", steps, tuple(record[f"test_{quantity}"] for record in history.epochs))
+    steps = tuple(record["step"] for record in history.steps)
+    evaluated = tuple(record["step"] for record in history.epochs)
+    found = []
+    for quantity in QUANTITIES:
+        means = smoothed([record[quantity] for record in history.steps])
+        found.append(Curve(quantity, "train", steps, means))
+        tested = tuple(record[f"test_{quantity}"] for record in history.epochs)
+        found.append(Curve(quantity, "test", evaluated, tested))
+    return tuple(found)
 
 
 def smoothed(values: Sequence[float], num_steps: int = SMOOTHING_STEPS) -> tuple[float, ...]:

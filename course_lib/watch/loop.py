@@ -78,21 +78,17 @@ Refresh = Callable[[], None]
 
 
 class Pace:
-    """Refreshes a picture as often as may be: the longer that took, the longer the pause after it.
+    """Refreshes a picture as often as may be: the longer that took, the longer the pause after it."""
 
-    Args:
-        clock: returns the time in seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock, self._next = clock, clock()
+    def __init__(self) -> None:
+        self._next = time.perf_counter()
 
     def show(self, refresh: Refresh) -> None:
         """Calls `refresh`, if the pause after the last time is over."""
-        start = self._clock()
+        start = time.perf_counter()
         if start >= self._next:
             refresh()
-            end = self._clock()
+            end = time.perf_counter()
             self._next = end + max(_PAUSE_PER_REFRESH * (end - start), _SHORTEST_PAUSE_SECONDS)
 
 

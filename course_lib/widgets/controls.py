@@ -10,10 +10,10 @@ import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from course_lib.pictures.shapes import Node, node
-from course_lib.widgets.words import words
+from course_lib.widgets.pieces import words
 
 State = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -33,35 +33,24 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number that the reader types.
-
-    Attributes:
-        path: the place in the state.
-        label: what it is the number of.
-        least: the smallest that makes sense; None for no end.
-        most: the largest; None for no end.
-        whole: whether it has no fraction.
-    """
-
-    path: Path
-    label: str
-    least: int | None = None
-    most: int | None = None
-    whole: bool = True
-
-
-@dataclass(frozen=True)
-class Text:
-    """A line of text that the reader types.
+class Field:
+    """A number or a line of text that the reader types.
 
     Attributes:
         path: the place in the state.
         label: what is to be typed.
+        kind: "number" or "text".
+        least: the smallest number that makes sense; None for no end.
+        most: the largest; None for no end.
+        step: "1" for whole numbers, "any" for others.
     """
 
     path: Path
     label: str
+    kind: Literal["number", "text"] = "number"
+    least: int | None = None
+    most: int | None = None
+    step: Literal["1", "any"] = "1"
 
 
 @dataclass(frozen=True)
@@ -81,7 +70,7 @@ class Move:
     idle: bool = False
 
 
-Control = Choice | Move | Number | Text
+Control = Choice | Field | Move
 
 
 @dataclass(frozen=True)
@@ -138,14 +127,11 @@ def _pieces(control: Control, state: State) -> list[Node]:
         idle = "true" if control.idle else None
         return [_input(control, "button", json.dumps(control.value), value=control.text, aria_disabled=idle)]
     chosen = value_at(state, control.path)
-    if isinstance(control, Number):
-        step, value = "1" if control.whole else "any", "" if chosen is None else str(chosen)
-        field = _input(control, "number", min=control.least, max=control.most, step=step, value=value)
-        return [node("label", node("span", control.label), field, class_="number")]
-    if isinstance(control, Text):
-        return [
-            node("label", node("span", control.label), _input(control, "text", value=chosen), class_="line")
-        ]
+    if isinstance(control, Field):
+        is_text, value = control.kind == "text", "" if chosen is None else str(chosen)
+        limits: dict[str, Any] = {"min": control.least, "max": control.most, "step": control.step}
+        field = _input(control, control.kind, **({} if is_text else limits), value=value)
+        return [node("label", node("span", control.label), field, class_="line" if is_text else "number")]
     name = "-".join(map(str, control.path))
     radios = (
         _input(control, "radio", json.dumps(value), name=name, checked="" if value == chosen else None)

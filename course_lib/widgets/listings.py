@@ -32,7 +32,11 @@ def listings(heading: str, programs: Mapping[str, Sequence[str]]) -> Node:
 
 def _options(heading: str, names: Iterable[str]) -> Node:
     """Returns a choice among the names, the first of them chosen."""
-    options = [_option(name, chosen=at == 0) for at, name in enumerate(names)]
+    options = []
+    for at, name in enumerate(names):
+        checked = None if at else ""
+        radio = node("input", type="radio", name="listing", checked=checked, data_listing=name)
+        options.append(node("label", radio, node("span", name), class_="choice"))
     return node("div", *options, class_="options", role="radiogroup", aria_label=heading)
 
 
@@ -48,17 +52,13 @@ def _region(heading: str, texts: Sequence[Node]) -> Node:
 
 
 def _copying() -> Node:
+    failed = _("The browser does not let this page copy. Select the code and copy it yourself.")
     return node(
         "div",
         node("button", _("Copy"), type="button", class_="copy"),
-        node("span", class_="copied", role="status", data_done=_("Copied."), data_failed=_not_copied()),
+        node("span", class_="copied", role="status", data_done=_("Copied."), data_failed=failed),
         class_="copying",
     )
-
-
-def _option(name: str, *, chosen: bool) -> Node:
-    radio = node("input", type="radio", name="listing", checked="" if chosen else None, data_listing=name)
-    return node("label", radio, node("span", name), class_="choice")
 
 
 def _listing(name: str, parts: Sequence[str], *, shown: bool) -> Node:
@@ -66,7 +66,3 @@ def _listing(name: str, parts: Sequence[str], *, shown: bool) -> Node:
     return node(
         "pre", *(node("span", part) for part in parts), data_listing=name, hidden=None if shown else ""
     )
-
-
-def _not_copied() -> str:
-    return _("The browser does not let this page copy. Select the code and copy it yourself.")

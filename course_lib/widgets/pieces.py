@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from course_lib.errors import CourseError
@@ -9,7 +10,18 @@ from course_lib.i18n import _
 from course_lib.pictures import arranging
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.shapes import Node, node
-from course_lib.widgets.words import words
+
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def words(text: str) -> list[Node | str]:
+    """Returns a text with what stands between backticks as code.
+
+    >>> [piece if isinstance(piece, str) else piece[0] for piece in words("over `x`, not `y`")]
+    ['over ', 'code', ', not ', 'code']
+    """
+    pieces = [node("code", piece) if at % 2 else piece for at, piece in enumerate(_CODE.split(text))]
+    return [piece for piece in pieces if piece]
 
 
 def refusal(error: CourseError) -> Node:

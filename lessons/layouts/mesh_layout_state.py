@@ -12,7 +12,7 @@ from course_lib.pictures.text import axis_text
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
-from course_lib.widgets.controls import Choice, Group, Number, State
+from course_lib.widgets.controls import Choice, Field, Group, State
 
 ELEMENT_BYTES = 4  # float32
 MOST_DEVICES, MOST_DIMS, MOST_AXES, MOST_LENGTH = 16, 3, 3, 9999
@@ -82,11 +82,11 @@ def page_groups(state: State) -> list[Group]:
 def notebook_groups(state: State) -> list[Group]:
     """Returns the controls of a notebook: every mesh, tensor and layout."""
     sizes = [
-        Number(("mesh", at, 1), name, least=1, most=MOST_DEVICES)
+        Field(("mesh", at, 1), name, least=1, most=MOST_DEVICES)
         for at, (name, _size) in enumerate(state["mesh"])
     ]
     lengths = [
-        Number(("shape", axis), _("axis {axis}", axis=axis), least=1, most=MOST_LENGTH)
+        Field(("shape", axis), _("axis {axis}", axis=axis), least=1, most=MOST_LENGTH)
         for axis in range(state["num_axes"])
     ]
     return [

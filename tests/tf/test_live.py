@@ -9,7 +9,6 @@ import pytest
 
 from course_lib import CourseError, live
 from course_lib.pictures.curves import Panels
-from course_lib.watch import loop
 from course_lib.watch.curves import curves
 from tests.kernels import execute, notebook_of
 from tests.records import history, training
@@ -61,26 +60,6 @@ class Number:
 def test_what_cannot_be_watched_is_refused(records, words):
     with pytest.raises(CourseError, match=words):
         watch(records, steps=3)
-
-
-def test_refreshing_uses_at_most_a_fortieth_of_the_time():
-    now, used = [0.0], 0.0
-    pace = loop.Pace(clock=lambda: now[0])
-    for drawing in (0.001, 3.0, 0.02, 0.3):
-
-        def refresh(drawing: float = drawing) -> None:
-            nonlocal used
-            used += drawing
-            now[0] += drawing
-
-        before = used
-        while used == before:
-            pace.show(refresh)
-            now[0] += 0.05
-    for _tick in range(240):
-        pace.show(lambda: None)
-        now[0] += 0.05
-    assert used <= now[0] / 40
 
 
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"

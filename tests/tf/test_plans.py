@@ -65,7 +65,7 @@ def step(lesson, plan, sizes):
 
 
 def told_and_seen(lesson, plan, sizes):
-    told = [str(each.collective.as_run("CPU")) for each in step_exchanges(plan, lesson.AXES, sizes)]
+    told = [str(each.as_run("CPU")) for _tensor, each in step_exchanges(plan, lesson.AXES, sizes)]
     seen = graphs.collectives(lesson.train_step, *step(lesson, plan, sizes), mesh=plan.mesh)
     return told, list(map(str, seen))
 

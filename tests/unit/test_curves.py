@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 
-import matplotlib as mpl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from course_lib.pictures.curves import Curve, Panels
-from course_lib.watch.curves import curves, smoothed, splits_of, summary, training_curves
+from course_lib.watch.curves import curves, smoothed, summary, training_curves
 from course_lib.watch.records import History
 from tests.records import history, step_record
-
-
-@given(st.lists(st.floats(-50, 50), max_size=60), st.integers(1, 25))
-def test_a_smoothed_value_is_the_mean_of_the_last_steps(values, num_steps):
-    for at, mean in enumerate(smoothed(values, num_steps)):
-        recent = values[max(at - num_steps + 1, 0) : at + 1]
-        assert mean == pytest.approx(sum(recent) / len(recent), abs=1e-9)
 
 
 def test_a_loss_that_overflows_spoils_only_the_means_it_is_part_of():
@@ -75,11 +64,6 @@ def test_the_legend_names_only_lines_that_there_can_be(splits, named):
     assert sum("held out" in text for text in texts) == named - 2
 
 
-@pytest.mark.parametrize(("num_steps", "splits"), [(39, ("train",)), (40, ("train", "test"))])
-def test_held_out_examples_are_named_once_they_were_evaluated(num_steps, splits):
-    assert splits_of([curves(history(num_steps))]) == splits
-
-
 def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
     picture = training_curves({"raw rows": history(50), "unit rows": history(120)})
     data, metadata = picture._repr_mimebundle_()
@@ -89,13 +73,3 @@ def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
         f"raw rows: {summary(history(50))}; unit rows: {summary(history(120))}."
     )
     assert "0." not in repr(picture)  # nbval compares this text, so it holds no measured figure
-
-
-def test_japanese_labels_have_glyphs(monkeypatch):
-    import matplotlib_fontja
-
-    monkeypatch.setattr("course_lib.pictures.curves._", lambda *_text, **_values: "損失と正解率、学習")
-    with mpl.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("error")  # "Glyph 25613 missing from font"
-        matplotlib_fontja.japanize()
-        assert training_curves({"単位長の行": history(50)}).png

@@ -11,7 +11,7 @@ from IPython.core.formatters import DisplayFormatter
 
 from course_lib import MeshSpec
 from course_lib.pictures import shapes
-from course_lib.specs.components import Comparison, Components
+from course_lib.specs.components import Comparison
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
@@ -48,10 +48,6 @@ DRAWS_ITSELF = {
     "sharding": (
         ROWS.of((6, 4)),
         "LayoutSpec(['x', 'unsharded'], MeshSpec([('x', 3), ('y', 2)])).of((6, 4))",
-    ),
-    "observed": (
-        Components.of(ROWS, split(WHOLE, ROWS)),
-        f"<Components of {ROWS!r}.of((6, 4)): A A B B C C>",
     ),
     "comparison": (
         Comparison(ROWS.of((6, 4)), WHOLE, split(WHOLE + 1, ROWS)),

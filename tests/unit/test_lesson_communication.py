@@ -90,13 +90,7 @@ def computes_and_hides_errors(mine, device):
             mine = 0
 
 
-def one_device_computes(mine, device):
-    while device.id == 1:
-        mine = mine + 1
-    return device.receive(1)
-
-
-@pytest.mark.parametrize("endless", [sends_and_receives, computes_and_hides_errors, one_device_computes])
+@pytest.mark.parametrize("endless", [sends_and_receives, computes_and_hides_errors])
 def test_a_function_that_does_not_end_is_ended_on_every_device(endless):
     before = set(threading.enumerate())
     with pytest.raises(TooLong, match=r"not ended after 0\.3 seconds.*\n.*\n.*count its steps"):

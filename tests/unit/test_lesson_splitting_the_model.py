@@ -26,7 +26,7 @@ def held(plan, batch_size=1_024):
 
 def sent(plan, batch_size=1_024):
     exchanges = step_exchanges(plan, AXES, {**SIZES, "batch": batch_size})
-    return sum(each.collective.bytes_sent for each in exchanges)
+    return sum(collective.bytes_sent for _tensor, collective in exchanges)
 
 
 def every_plan():

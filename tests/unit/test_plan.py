@@ -30,23 +30,6 @@ def test_each_scheme_lays_out_the_tensors_so():
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "says"),
-    [
-        (60, ["A batch of 60", "8 places", "'batch'", "divide by 8", "56 or 64"]),
-        (4, ["A batch of 4", "8 or 16"]),
-        (0, ["0 cannot be the size"]),
-        (-8, ["-8 cannot be the size"]),
-        (64.0, ["64.0 cannot be the size"]),
-        (True, ["True cannot be the size"]),
-    ],
-)
-def test_a_batch_that_cannot_be_split_is_refused_with_both_numbers(batch_size, says):
-    with pytest.raises(CourseError) as caught:
-        data_parallel(8).require_batch(batch_size)
-    assert [part for part in says if part not in str(caught.value)] == []
-
-
-@pytest.mark.parametrize(
     ("splits", "says"),
     [
         ({"batch": "a", "features": "a"}, "[batch, features]: 'batch' and 'features'."),

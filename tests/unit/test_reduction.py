@@ -30,11 +30,6 @@ def test_copies_are_compared_to_the_bit_and_with_the_sum_in_the_digits_shown(cop
     assert reduction.is_right is is_right
 
 
-def test_the_sum_is_added_in_float64():
-    tiny = np.float32(2.0**-30)
-    assert Reduction(TWO, "batch", [np.float32(1), tiny], [1.0, 1.0]).total == 1 + 2.0**-30
-
-
 def test_each_device_has_stripes_of_its_own_and_none_has_the_colour_of_the_sum():
     reduction = Reduction(EIGHT, "batch", np.arange(16.0).reshape(8, 2), [[56.0, 64.0]] * 8)
     for class_ in ("partial", "copy"):

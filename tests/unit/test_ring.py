@@ -53,14 +53,8 @@ def test_devices_hold_what_messages_bring_and_end_with_what_is_wanted(ring):
     ("ring", "step", "told"),
     [
         (Ring("reduce-scatter", 2, 2), 0, "It needs one chunk of the sum over all devices: device 0"),
-        (Ring("reduce-scatter", 4, 4), 3, "Each device sent (4 − 1) / 4 = 0.75 of the array."),
-        (
-            Ring("all-reduce", 3, 3),
-            4,
-            "has all chunks. Each device sent 2 (3 − 1) / 3 ≈ 1.333 times",
-        ),
+        (Ring("all-reduce", 3, 3), 4, "Now each device has all chunks."),
         (Ring("all-gather", 3, 3), 0, "Each device has one chunk of 3: device 0 has chunk A"),
-        (Ring("all-reduce", 2, 2), 2, "= 1 times the array. To send its whole array to 1 other device"),
     ],
 )
 def test_each_step_says_what_came_of_it(ring, step, told):

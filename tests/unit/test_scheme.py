@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from course_lib import CourseError
 from course_lib.pictures import shapes
-from course_lib.specs.plan import Plan, data_parallel, model_parallel
+from course_lib.specs.plan import data_parallel, model_parallel
 from tests.course import from_lesson
 from tests.drawn import elements, words
-from tests.unit.specs import meshes
 
 Scheme = from_lesson("splitting_the_model.scheme", "Scheme")
 
@@ -38,30 +32,3 @@ def test_equal_colours_are_the_same_devices_and_what_all_hold_has_none():
     columns = [(green, "0 2"), (yellow, "1 3")]
     assert shown == [*rows, *columns, *columns, *rows]
     assert blocks(Scheme(data_parallel(2), {"b1": ("hidden",)}, SIZES)) == [(shapes.EMPTY, "all")]
-
-
-@given(meshes(max_devices=16), st.data())
-@settings(max_examples=40, deadline=None)
-def test_blocks_name_each_holder_once_and_are_large_enough_to_see(mesh, data):
-    axes = ("batch", "features", "hidden")
-    dims = data.draw(st.permutations([*mesh.names, "unsharded", "unsharded"]))
-    plan = Plan("mine", mesh, dict(zip(axes, dims, strict=False)))
-    sizes = {axis: plan.num_shards(axis) * data.draw(st.integers(1, 300)) for axis in axes}
-    scheme = Scheme(plan, {"x": ("batch", "features"), "w": ("features", "hidden"), "b": ("hidden",)}, sizes)
-    everyone = " ".join(map(str, range(mesh.size)))
-    held = " ".join(text.replace("all", everyone) for _fill, text in blocks(scheme))
-    assert sorted(map(int, held.split())) == sorted([*range(mesh.size)] * 3)
-    for rectangle in elements(scheme, "rect"):
-        assert min(float(rectangle.get(side)) for side in ("width", "height")) > 1
-
-
-@pytest.mark.parametrize(
-    ("tensors", "sizes", "problem"),
-    [
-        (TENSORS, {"batch": 64, "features": 1200}, "The axis 'hidden' has no size"),
-        (TENSORS, SIZES | {"batch": 60}, "Axis 0 of length 60 does not split in 8 parts"),
-    ],
-)
-def test_what_cannot_be_laid_out_is_refused(tensors, sizes, problem):
-    with pytest.raises(CourseError, match=problem):
-        Scheme(data_parallel(8), tensors, sizes)

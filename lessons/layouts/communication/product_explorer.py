@@ -85,7 +85,7 @@ class ProductExplorer(Experiment):
 
     def above(self, state: State, result: Explanation | None) -> Sequence[Node]:
         """Returns the costs, the tensors, the steps, and what really ran in their place."""
-        predicted = communication_of(state)
+        predicted = communication.product(*_chosen(state))
         facts = {
             _("Layout of AB"): predicted.result.layout,
             _("Collectives"): len(predicted.collectives),
@@ -95,15 +95,6 @@ class ProductExplorer(Experiment):
         totals = words.totals(predicted.collectives) if result is None else ""
         panels = pieces.panels([*_tensors(predicted), *map(_row, rows)])
         return [pieces.facts(facts), panels, pieces.spoken("told", totals)]
-
-
-def communication_of(state: State) -> Communication:
-    """Returns what devices exchange in a state.
-
-    Raises:
-        CourseError: the choice is illegal.
-    """
-    return communication.product(*_chosen(state))
 
 
 def _chosen(state: State) -> tuple[Sharding, Sharding, LayoutSpec | None]:

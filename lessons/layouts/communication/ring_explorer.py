@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from course_lib.i18n import _, join_sentences, later
-from course_lib.pictures import arranging
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, Move, State
 from lessons.layouts.communication import ring_text
-from lessons.layouts.communication.ring import (
-    ALL_REDUCE,
-    KINDS,
-    LEAST_DEVICES,
-    MOST_DEVICES,
-    Ring,
-    RingMoment,
-)
-from lessons.layouts.communication.ring_picture import chunks_drawing, legend, sent_drawing
+from lessons.layouts.communication.ring import ALL_REDUCE, KINDS, LEAST_DEVICES, MOST_DEVICES, Ring
+from lessons.layouts.communication.ring_picture import chunks_drawing, legend
 
 WHOLE_BYTES = 4 * 840  # 840 numbers of float32: they make equal chunks for 2 to 8 devices
 
@@ -67,21 +59,13 @@ class RingExplorer(Explorer):
 
     def body(self, state: State) -> Sequence[Node]:
         """Returns the bytes sent, the chunks on all devices, and what was sent and why."""
-        moment, ring = moment_of(state), _ring(state)
-        drawing = arranging.stacked([chunks_drawing(moment), sent_drawing(moment)], 12)
-        image = pieces.images([drawing], ring_text.heard(moment))
-        sent, most = (ring_text.share_text(ring, step) for step in (moment.step, ring.num_steps))
-        times = {_("Times the array"): _("{sent} of {total}", sent=sent, total=most)}
+        moment = _ring(state).after(state["step"])
+        image = pieces.images([chunks_drawing(moment)], ring_text.heard(moment))
         return [
-            pieces.facts({**ring_text.amounts(moment), **times}),
+            pieces.facts(ring_text.amounts(moment)),
             pieces.panels([pieces.panel(ring_text.title(moment), image, legend(moment))]),
             pieces.spoken("told", join_sentences(ring_text.sentences(moment))),
         ]
-
-
-def moment_of(state: State) -> RingMoment:
-    """Returns the ring after the step at which the reader is."""
-    return _ring(state).after(state["step"])
 
 
 def _ring(state: State) -> Ring:

@@ -10,13 +10,11 @@ from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell, colour
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.text import devices_text
-from course_lib.specs.blocks import block_label
-from lessons.layouts.communication import ring_text
+from course_lib.specs.sharding import block_label
 from lessons.layouts.communication.ring import ALL_GATHER, Holding, RingMoment
 
 _CELL, _CELL_HEIGHT, _COLUMN_GAP, _ROW_GAP, _HEADER = 72.0, 30.0, 6.0, 20.0, 16.0
-_LOOP, _DIGIT_SIZE = 14.0, 12.0
-_ARRAY, _BAR_HEIGHT, _SIZE = 160.0, 16.0, 12.0
+_LOOP, _SIZE = 14.0, 12.0
 
 
 def legend(moment: RingMoment) -> list[str]:
@@ -52,36 +50,6 @@ def chunks_drawing(moment: RingMoment) -> Drawing:
     return Drawing(right + 4 + _LOOP, bottom, (*names, *rows, loop, *_arrows(moment, left)))
 
 
-def sent_drawing(moment: RingMoment) -> Drawing:
-    """Returns the array, and what each device sends of it, chunk by chunk on the same scale."""
-    ring, amounts = moment.ring, ring_text.amounts(moment)
-    whole = [_bar_chunk(moment)] * ring.num_devices
-    sent = [_bar_chunk(moment, step) for step in range(1, ring.num_steps + 1)]
-    left = max(arranging.text_width(label, _SIZE) for label in amounts) + 10
-    bars = []
-    for (label, amount), chunks in zip(amounts.items(), (whole, sent), strict=True):
-        bar = arranging.beside(chunks, 0)
-        end, down = left + bar.width + 8, _BAR_HEIGHT / 2 + 4
-        texts = shapes.text(0, down, label), shapes.text(end, down, amount, fill=shapes.SOFT_INK)
-        width = end + arranging.text_width(amount, _SIZE)
-        bars.append(Drawing(width, _BAR_HEIGHT, (*texts, bar.at(left, 0))))
-    return arranging.stacked(bars, 6)
-
-
-def _bar_chunk(moment: RingMoment, step: int | None = None) -> Drawing:
-    """Returns a chunk of the array, or that of a step: striped as a partial sum, dashed if not yet sent."""
-    width, fill = _ARRAY / moment.ring.num_devices, shapes.EMPTY
-    stripes, dashes = None, None
-    if step is not None and step > moment.step:
-        fill, dashes = "none", "2 3"
-    elif step is not None and moment.ring.phase(step) == ALL_GATHER:
-        fill = shapes.LINE
-    elif step is not None:
-        stripes = shapes.stripes(width, _BAR_HEIGHT, stroke=shapes.SOFT_INK)
-    place = 0, 0, width, _BAR_HEIGHT
-    return Drawing(width, _BAR_HEIGHT, cell(place, fill=fill, stripes=stripes, dashes=dashes))
-
-
 def _row(moment: RingMoment, device_id: int, left: float) -> Node:
     """Returns a device with what it has of each chunk."""
     name = shapes.text(0, _y(device_id) + _CELL_HEIGHT / 2 + 4, devices_text([device_id]))
@@ -114,7 +82,7 @@ def _chunk(holding: Holding, slots: Sequence[int], *, new: bool) -> Drawing:
 
 def _slot(device_id: int, width: float, kind: str) -> tuple[Node, ...]:
     """Returns the values of one device in a chunk, with its number: striped in a partial sum."""
-    size, partial = min(_DIGIT_SIZE, width * 1.1), kind == "partial"
+    size, partial = min(_SIZE, width * 1.1), kind == "partial"
     digit = Line(str(device_id), size=size, bold=kind != "idle", halo=partial)
     stripes = shapes.stripes(width, _CELL_HEIGHT, stroke=colour(device_id)) if partial else None
     fill = device_id if kind == "whole" else "none"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.i18n import _, ngettext
 from course_lib.pictures.text import devices_text
-from course_lib.specs.blocks import block_label
-from lessons.layouts.communication.ring import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Ring, RingMoment
+from course_lib.specs.sharding import block_label
+from lessons.layouts.communication.ring import ALL_GATHER, REDUCE_SCATTER, Ring, RingMoment
 
 
 def title(moment: RingMoment) -> str:
@@ -45,7 +45,7 @@ def sentences(moment: RingMoment) -> list[str]:
             " which keeps a copy. Device {sender} sends chunk {chunk} to device {receiver}.",
             **example,
         )
-    return [sent, _outcome(ring, step), *([_result(ring)] if step == ring.num_steps else [])]
+    return [sent, _outcome(ring, step)]
 
 
 def heard(moment: RingMoment) -> str:
@@ -66,26 +66,20 @@ def heard(moment: RingMoment) -> str:
 
 
 def amounts(moment: RingMoment) -> dict[str, str]:
-    """Returns the size of the array, and how many bytes each device has sent and will have sent, by name."""
-    return {
-        _("Bytes of the array"): f"{moment.ring.whole_bytes:,}",
-        _("Bytes sent by each device"): _sent(moment),
-    }
+    """Returns the size of the array, and what each device has sent and will have sent of it, by name.
 
-
-def share_text(ring: Ring, step: int) -> str:
-    """Returns how much each device has sent after `step` steps, as a share of the array.
-
-    >>> ring = Ring("all-reduce", 6, whole_bytes=600)
-    >>> share_text(ring, 2), share_text(ring, 9), share_text(ring, 6)
-    ('0.333', '1.5', '1')
+    >>> list(amounts(Ring("all-reduce", 6, whole_bytes=600).after(2)).values())
+    ['600', '200 of 1,000', '0.333 of 1.667']
     """
-    return f"{round(step / ring.num_devices, 3):g}"
-
-
-def _sent(moment: RingMoment) -> str:
-    sent, total = (moment.ring.bytes_sent(step) for step in (moment.step, moment.ring.num_steps))
-    return _("{sent} of {total}", sent=f"{sent:,}", total=f"{total:,}")
+    ring = moment.ring
+    steps = moment.step, ring.num_steps
+    sent, total = (f"{ring.bytes_sent(step):,}" for step in steps)
+    share, whole = (f"{round(step / ring.num_devices, 3):g}" for step in steps)
+    return {
+        _("Bytes of the array"): f"{ring.whole_bytes:,}",
+        _("Bytes sent by each device"): _("{sent} of {total}", sent=sent, total=total),
+        _("Times the array"): _("{sent} of {total}", sent=share, total=whole),
+    }
 
 
 def _sum(devices: tuple[int, ...]) -> str:
@@ -130,18 +124,3 @@ def _outcome(ring: Ring, step: int) -> str:
         count=count,
         all=ring.num_devices,
     )
-
-
-def _result(ring: Ring) -> str:
-    count, last = ring.num_devices, ring.num_steps
-    is_exact = 1000 * last % count == 0
-    values = {"count": count, "share": f"{'=' if is_exact else '≈'} {share_text(ring, last)}"}
-    if ring.kind != ALL_REDUCE:
-        return _("Each device sent ({count} − 1) / {count} {share} of the array.", **values)
-    sent = _("Each device sent 2 ({count} − 1) / {count} {share} times the array.", **values)
-    naive = ngettext(
-        "To send its whole array to {count} other device would have cost {count} times the array.",
-        "To send its whole array to {count} other devices would have cost {count} times the array.",
-        count - 1,
-    )
-    return join_sentences([sent, naive])

@@ -11,7 +11,7 @@ from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
-from course_lib.widgets.controls import Choice, Group, State, Text
+from course_lib.widgets.controls import Choice, Field, Group, State
 
 Ask = Callable[[Sequence[str]], Any]
 _REVIEW = ("review",)
@@ -47,7 +47,7 @@ class ReviewExplorer(Explorer):
 
     def controls(self, state: State) -> Sequence[Group]:
         """Returns a field to type in, and a few reviews to choose."""
-        field = Text(_REVIEW, _("A review in English; then press Enter"))
+        field = Field(_REVIEW, _("A review in English; then press Enter"), "text")
         return [Group(_("Your review"), [field]), *self.page_controls(state)]
 
     def page_controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same

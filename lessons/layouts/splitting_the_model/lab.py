@@ -19,8 +19,8 @@ from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Group, State
 from course_lib.widgets.table import page_table
 from lessons.layouts.splitting_the_model import lab_setting, lab_view
-from lessons.layouts.splitting_the_model.lab_runs import LabRun, follow, starts_of
-from lessons.layouts.splitting_the_model.lab_setting import Setting, Subject
+from lessons.layouts.splitting_the_model.lab_runs import LabRun, Setting, follow, starts_of
+from lessons.layouts.splitting_the_model.lab_setting import Subject
 
 
 class TrainingLab(TreeWidget):

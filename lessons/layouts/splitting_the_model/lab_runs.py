@@ -11,12 +11,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from course_lib.i18n import _
 from course_lib.pictures.curves import QUANTITIES, Quantity
+from course_lib.specs.plan import Plan
 from course_lib.watch.loop import Pace
 from course_lib.watch.records import History
-from lessons.layouts.splitting_the_model.lab_setting import Setting, Start
 
 Status = Literal["preparing", "training", "finished", "stopped", "failed"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One training that the reader asked for.
+
+    Attributes:
+        plan: how the model and the batch are laid out; None for one device.
+        batch_size: the number of examples in a global batch.
+        learning_rate: the learning rate.
+        epochs: the number of epochs in all.
+        start: the run from whose checkpoint it goes on; None for the initial values.
+    """
+
+    plan: Plan | None
+    batch_size: int = 64
+    learning_rate: float = 1e-2
+    epochs: int = 3
+    start: LabRun | None = None
 
 
 @dataclass
@@ -48,12 +68,18 @@ class LabRun:
     @property
     def step(self) -> int:
         """The last step that it has done."""
-        return self.history.last_step or self.first_step
+        begun_after = self.setting.start.step if self.setting.start else 0
+        return self.history.last_step or begun_after
 
     @property
-    def first_step(self) -> int:
-        """The step that it began after."""
-        return self.setting.start.step if self.setting.start else 0
+    def name(self) -> str:
+        """What it is called."""
+        return _("run {number}", number=self.number)
+
+    @property
+    def at_step(self) -> str:
+        """The same with its last step: what its checkpoint is called."""
+        return _("{run}, step {step}", run=self.name, step=self.step)
 
     @property
     def trains(self) -> bool:
@@ -95,10 +121,9 @@ async def follow(run: LabRun, records: Generator[Any], show: Callable[[], None])
     show()
 
 
-def starts_of(runs: Sequence[LabRun]) -> dict[str, Start]:
-    """Returns the checkpoints of the runs that have ended, by a name of each, oldest runs first."""
-    ended = [run for run in runs if run.status in ("finished", "stopped")]
-    return {str(run.number): Start(run.number, run.step, run.folder, run.setting) for run in ended}
+def starts_of(runs: Sequence[LabRun]) -> dict[str, LabRun]:
+    """Returns the runs that left a checkpoint, by a name of each, oldest runs first."""
+    return {str(run.number): run for run in runs if run.status in ("finished", "stopped")}
 
 
 # How large a difference is, in loss or accuracy, in which step, and between the runs of which numbers.

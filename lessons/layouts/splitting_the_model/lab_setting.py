@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from pathlib import Path
 
 from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _, ngettext
 from course_lib.runtime import num_devices
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from course_lib.specs.plan import BATCH, Axes, Plan, require_batch_size
-from course_lib.widgets.controls import Choice, Group, Number, State
+from course_lib.specs.plan import BATCH, Axes, Plan
+from course_lib.widgets.controls import Choice, Field, Group, State
+from lessons.layouts.splitting_the_model.lab_runs import LabRun, Setting
 
 ONE_DEVICE, OWN = "one device", "own"
 FRESH = ""  # the start from initial values
@@ -53,46 +53,6 @@ class Subject:
         return {**self.sizes, BATCH: batch_size}
 
 
-@dataclass(frozen=True)
-class Start:
-    """The checkpoint of a run, from which another can go on.
-
-    Attributes:
-        number: of the run that left it.
-        step: the training step that it holds the state after.
-        folder: where it is.
-        setting: what the run was asked for.
-    """
-
-    number: int
-    step: int
-    folder: Path
-    setting: Setting
-
-    def __str__(self) -> str:
-        run = _("run {number}", number=self.number)
-        return _("{run}, step {step}", run=run, step=self.step)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One training that the reader asked for.
-
-    Attributes:
-        plan: how the model and the batch are laid out; None for one device.
-        batch_size: the number of examples in a global batch.
-        learning_rate: the learning rate.
-        epochs: the number of epochs in all.
-        start: the checkpoint from which it goes on; None for the initial values.
-    """
-
-    plan: Plan | None
-    batch_size: int = 64
-    learning_rate: float = 1e-2
-    epochs: int = 3
-    start: Start | None = None
-
-
 def first_state(scheme: str, subject: Subject) -> State:
     """Returns the state of a scheme, or of one device, before the reader has chosen."""
     begin = {"scheme": next(iter(subject.meshes)), "laid_out": "", "num_dims": 1, "mesh": [], "splits": {}}
@@ -101,7 +61,7 @@ def first_state(scheme: str, subject: Subject) -> State:
     return _laid_out({**state, "scheme": scheme}, subject)
 
 
-def settled(state: State, subject: Subject, starts: Mapping[str, Start]) -> State:
+def settled(state: State, subject: Subject, starts: Mapping[str, LabRun]) -> State:
     """Returns the state made whole: a training that goes on keeps its settings."""
     state = _laid_out(state, subject)
     if state["start"] not in starts:
@@ -128,17 +88,17 @@ def _laid_out(state: State, subject: Subject) -> State:
     return {**state, "mesh": mesh, "splits": own, "scheme": scheme, "laid_out": scheme}
 
 
-def groups(state: State, subject: Subject, starts: Mapping[str, Start], *, page: bool) -> list[Group]:
+def groups(state: State, subject: Subject, starts: Mapping[str, LabRun], *, page: bool) -> list[Group]:
     """Returns the controls; on a page the schemes alone."""
     schemes = [(ONE_DEVICE, _("one device")), *((name, _told(name)) for name in subject.meshes)]
     if page:
         return [Group(_("Scheme"), [Choice(("scheme",), schemes)])]
-    options = [(FRESH, _("initial values")), *((name, str(start)) for name, start in starts.items())]
-    numbers = [Number(("epochs",), _("epochs in all"), least=1)]
+    options = [(FRESH, _("initial values")), *((name, run.at_step) for name, run in starts.items())]
+    numbers = [Field(("epochs",), _("epochs in all"), least=1)]
     if state["start"] not in starts:
         numbers = [
-            Number(("batch_size",), _("batch size"), least=1),
-            Number(("learning_rate",), _("learning rate"), least=0, whole=False),
+            Field(("batch_size",), _("batch size"), least=1),
+            Field(("learning_rate",), _("learning rate"), least=0, step="any"),
             *numbers,
         ]
     return [
@@ -153,7 +113,7 @@ def _mesh_groups(state: State) -> list[Group]:
     names = [name for name, _size in state["mesh"]]
     counts = [(count, str(count)) for count in range(1, _MOST_DIMS + 1)]
     options = [(name, name) for name in (UNSHARDED, *names)]
-    sizes = [Number(("mesh", at, 1), name, least=1) for at, name in enumerate(names)]
+    sizes = [Field(("mesh", at, 1), name, least=1) for at, name in enumerate(names)]
     return [
         Group(_("Mesh dimensions"), [Choice(("num_dims",), counts)]),
         Group(_("Their sizes"), sizes),
@@ -178,26 +138,29 @@ def _told(scheme: str) -> str:
     return names.get(scheme, scheme)
 
 
-def setting_of(state: State, subject: Subject, starts: Mapping[str, Start]) -> Setting:
+def setting_of(state: State, subject: Subject, starts: Mapping[str, LabRun]) -> Setting:
     """Returns the training that a state asks for.
 
     Raises:
         CourseError: the plan, the batch, the learning rate, the number of epochs or the start is impossible.
     """
     plan, start = _plan_of(state), starts.get(state["start"])
-    batch_size = require_batch_size(state["batch_size"])
-    _require_a_batch(batch_size, subject.num_examples)
+    batch_size = whole_number(
+        state["batch_size"],
+        _("{batch_size!r} cannot be the size of a batch.", batch_size=state["batch_size"]),
+        least=1,
+        most=subject.num_examples,
+        cure=_("Give the number of examples in a batch, for example 64."),
+    )
     if plan is not None:
-        plan.require_batch(batch_size)
         plan.shardings(subject.axes, subject.sizes_with(batch_size))
+    done = 0 if start is None else start.step // (subject.num_examples // batch_size)
     epochs = whole_number(
         state["epochs"],
         _("{epochs!r} epochs cannot be trained.", epochs=state["epochs"]),
-        least=1,
+        least=done + 1,
         cure=_("Give the number of epochs in all, for example epochs=3."),
     )
-    if start is not None:
-        _require_an_epoch_left(start, start.step // (subject.num_examples // batch_size), epochs)
     return Setting(plan, batch_size, _learning_rate(state["learning_rate"]), epochs, start)
 
 
@@ -206,32 +169,11 @@ def _plan_of(state: State) -> Plan | None:
     if state["scheme"] == ONE_DEVICE:
         return None
     mesh = MeshSpec(tuple(dim) for dim in state["mesh"])
-    if mesh.size > num_devices():
-        raise CourseError(
-            ngettext(
-                "The mesh {mesh} has {count} device.",
-                "The mesh {mesh} has {count} devices.",
-                mesh.size,
-                mesh=mesh,
-            ),
-            allowed=_("up to {most} devices", most=num_devices()),
-            cure=_("Make one of the sizes smaller."),
-        )
+    problem = ngettext(
+        "The mesh {mesh} has {count} device.", "The mesh {mesh} has {count} devices.", mesh.size, mesh=mesh
+    )
+    whole_number(mesh.size, problem, most=num_devices(), cure=_("Make one of the sizes smaller."))
     return Plan(state["scheme"], mesh, state["splits"])
-
-
-def _require_a_batch(batch_size: int, num_examples: int) -> None:
-    if batch_size > num_examples:
-        raise CourseError(
-            ngettext(
-                "{count} training example does not fill one batch of {batch_size}.",
-                "{count} training examples do not fill one batch of {batch_size}.",
-                num_examples,
-                batch_size=batch_size,
-            ),
-            allowed=_("batches of at most {num_examples}", num_examples=num_examples),
-            cure=_("Use a smaller batch or more examples."),
-        )
 
 
 def _learning_rate(value: float) -> float:
@@ -242,17 +184,3 @@ def _learning_rate(value: float) -> float:
             cure=_("A summed loss over 64 rows takes about 1e-2."),
         )
     return float(value)
-
-
-def _require_an_epoch_left(start: Start, done: int, epochs: int) -> None:
-    if done >= epochs:
-        raise CourseError(
-            ngettext(
-                "{start}: {count} epoch is done already.",
-                "{start}: {count} epochs are done already.",
-                done,
-                start=start,
-            ),
-            allowed=_("more epochs in all than that"),
-            cure=_("Ask for more epochs than {done}, or choose another start.", done=done),
-        )

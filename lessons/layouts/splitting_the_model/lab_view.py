@@ -12,12 +12,13 @@ from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.communication_text import collective_lines
 from course_lib.pictures.curves import STYLES, Panels
 from course_lib.pictures.shapes import Node, node
-from course_lib.specs.plan import Plan, replicated
+from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.plan import Plan
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
 from course_lib.widgets import pieces
 from course_lib.widgets.listings import listings
-from lessons.layouts.splitting_the_model.lab_runs import Difference, LabRun, largest_differences
-from lessons.layouts.splitting_the_model.lab_setting import Setting, Subject, described
+from lessons.layouts.splitting_the_model.lab_runs import Difference, LabRun, Setting, largest_differences
+from lessons.layouts.splitting_the_model.lab_setting import Subject, described
 from lessons.layouts.splitting_the_model.step_communication import Exchange, step_exchanges
 
 MOST_RUNS = len(STYLES)
@@ -29,10 +30,10 @@ def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
     if not runs:
         return []
     last = max(run.last_step if run.trains else run.step for run in runs)
-    panels = _panels(tuple(_name(run) for run in runs), last)
+    panels = _panels(tuple(run.name for run in runs), last)
     panels.show([curves(run.history) for run in runs])
     png = base64.b64encode(panels.png()).decode()
-    told = _("; ").join(f"{_name(run)}: {summary(run.history)}" for run in runs)
+    told = _("; ").join(f"{run.name}: {summary(run.history)}" for run in runs)
     return [
         node("img", src=f"data:image/png;base64,{png}", alt=told, style="max-width: 100%"),
         node("ul", *(_line(run) for run in runs), class_="runs"),
@@ -46,16 +47,12 @@ def _panels(names: tuple[str, ...], last_step: int) -> Panels:
     return Panels(names, last_step, SMOOTHING_STEPS, ("train",))
 
 
-def _name(run: LabRun) -> str:
-    return _("run {number}", number=run.number)
-
-
 def _line(run: LabRun) -> Node:
     words = [setting_told(run.setting), _status(run)]
     if (seconds := run.step_seconds) is not None:
         words.append(_("{milliseconds} ms a step", milliseconds=f"{1000 * seconds:.1f}"))
     errors = [node("div", run.error, class_="refusal", role="alert")] if run.error else []
-    return node("li", node("span", _name(run)), node("span", " · ".join(words)), *errors)
+    return node("li", node("span", run.name), node("span", " · ".join(words)), *errors)
 
 
 def setting_told(setting: Setting) -> str:
@@ -65,7 +62,7 @@ def setting_told(setting: Setting) -> str:
         batch_size=setting.batch_size,
         learning_rate=setting.learning_rate,
     )
-    start = [_("from {start}", start=setting.start)] if setting.start else []
+    start = [_("from {start}", start=setting.start.at_step)] if setting.start else []
     return " · ".join([described(setting.plan), numbers, *start])
 
 
@@ -107,7 +104,7 @@ def _difference_told(difference: Difference) -> str:
 def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]) -> list[Node]:
     """Returns what a device holds, and sends in a step, under the present choice and in each run."""
     settings = {} if chosen is None else {_("this choice"): chosen}
-    settings |= {_name(run): run.setting for run in runs}
+    settings |= {run.name: run.setting for run in runs}
     if not settings:
         return []
     sent = pieces.panel(_("Sent by each device in a step"), _sent(subject, settings))
@@ -124,7 +121,7 @@ def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]
 
 def held(subject: Subject, setting: Setting) -> dict[str, int]:
     """Returns the bytes that one device holds in a step, by what they are."""
-    plan = setting.plan or replicated(1)
+    plan = setting.plan or Plan("one device", MeshSpec([("batch", 1)]), {})
     shardings = plan.shardings(subject.axes, subject.sizes_with(setting.batch_size))
     labels = shardings.pop("y").bytes_per_device(_INT64_BYTES)
     rows = shardings.pop("x").bytes_per_device(_FLOAT32_BYTES)
@@ -152,7 +149,7 @@ def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
     bars = []
     for label, setting in settings.items():
         exchanges = _exchanges(subject, setting)
-        bytes_sent = float(sum(each.collective.bytes_sent for each in exchanges))
+        bytes_sent = float(sum(collective.bytes_sent for _tensor, collective in exchanges))
         figures = ngettext(
             "{bytes_sent} bytes in {count} collective",
             "{bytes_sent} bytes in {count} collectives",
@@ -174,12 +171,8 @@ def _bytes(size: int) -> str:
 def _exchange_list(subject: Subject, setting: Setting) -> Node:
     """Returns the collectives of a step under the present choice, one a line."""
     lines = [
-        _(
-            "{tensor}: {exchange}",
-            tensor=each.tensor,
-            exchange=_(", ").join(collective_lines(each.collective)),
-        )
-        for each in _exchanges(subject, setting)
+        _("{tensor}: {exchange}", tensor=tensor, exchange=_(", ").join(collective_lines(collective)))
+        for tensor, collective in _exchanges(subject, setting)
     ]
     items = [node("li", line) for line in lines or [_("no collectives")]]
     return pieces.panel(_("Collectives of a step under this choice"), node("ol", *items, class_="exchanges"))

@@ -1,14 +1,25 @@
-"""Schemes: the tensors of a model as a plan lays them out."""
+"""Schemes: the tensors of a model as a plan lays them out, each cut in the blocks that the plan makes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from course_lib.pictures.figures import Figure
+from course_lib.i18n import _, ngettext
+from course_lib.pictures import arranging, shapes
+from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.cells import Line, Place, cell, colour
+from course_lib.pictures.figures import Figure, headed
+from course_lib.pictures.shapes import node
 from course_lib.specs.drawing import DrawsItself
-from course_lib.specs.plan import Axes, Plan
-from course_lib.specs.sharding import Sharding
+from course_lib.specs.plan import BATCH, Axes, Plan
+from course_lib.specs.sharding import Block, Sharding
+
+_GAP, _WIDTH, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 11.0, 10.0
+_LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 28.0
+
+Devices = tuple[int, ...]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -49,9 +60,128 @@ class Scheme(DrawsItself):
 
     def picture(self) -> Figure:
         """Returns the picture of the scheme."""
-        from lessons.layouts.splitting_the_model.scheme_picture import scheme_figure
-
-        return scheme_figure(self)
+        title = _("Scheme {plan} on the mesh {mesh}", plan=self.plan.name, mesh=self.plan.mesh)
+        told, colours = _told(self), _colours(self)
+        tensors = [_tensor(self, name, colours) for name in self.tensors]
+        columns = [replace(tensor, width=max(each.width for each in tensors)) for tensor in tensors]
+        drawing = arranging.flowing(columns, _GAP, _WIDTH)
+        lines = (line for name in self.tensors for line in ("", *_lines(self, name)))
+        return headed(title, [drawing], [*told, *lines], width=_WIDTH, says=told)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {', '.join(self.tensors)} under the plan {self.plan.name!r}>"
+
+
+def _told(scheme: Scheme) -> list[str]:
+    """Returns for each mesh dimension which axis it splits, and the tensors that have this axis."""
+    lines = []
+    for name in (name for name, size in scheme.plan.mesh.dims if size > 1):
+        split = scheme.split_by(name)
+        if not split:
+            lines.append(_("Mesh dimension {name} splits no axis.", name=name))
+        for axis, tensors in split.items():
+            values = {"name": name, "axis": axis, "tensors": ", ".join(tensors)}
+            lines.append(_("Mesh dimension {name} splits the axis {axis}: {tensors}.", **values))
+    return [*lines, _("The numbers in a block are the devices that hold it.")]
+
+
+def _lines(scheme: Scheme, name: str) -> list[str]:
+    """Returns what the picture shows of a tensor: its shape, its axes, and who holds its blocks."""
+    rows: dict[float, list[str]] = {}
+    for block in scheme.shardings[name].blocks:
+        _x, y, _width, _height = _place(scheme, name, block)
+        rows.setdefault(y, []).append(_holders(scheme, block.devices))
+    holders = " / ".join(" | ".join(row) for row in rows.values())
+    notes = [*_notes(scheme, name), _("blocks on {devices}", devices=holders)]
+    return [_heading(scheme, name), *(f"  {note}" for note in notes)]
+
+
+def _heading(scheme: Scheme, name: str) -> str:
+    return f"{name} {scheme.shardings[name].global_shape}"
+
+
+def _notes(scheme: Scheme, name: str) -> list[str]:
+    """Returns for each axis where it runs and what splits it, and then what one device holds."""
+    sharding, axes = scheme.shardings[name], scheme.tensors[name]
+    arrows = {axis: arrow for axis, arrow in zip(_sides(axes), "↓→", strict=True) if axis is not None}
+    notes = [f"{arrows[axis]} {axis} {scheme.sizes[axis]} · {_cut(scheme, axis)}" for axis in axes]
+    copies = ngettext("{count} copy", "{count} copies", sharding.copies)
+    held = _("on a device: {local_shape}, {copies}", local_shape=sharding.local_shape, copies=copies)
+    return [*notes, held]
+
+
+def _cut(scheme: Scheme, axis: str) -> str:
+    if scheme.plan.num_shards(axis) == 1:
+        return _("whole")
+    return _("split by {name}", name=scheme.plan.splits[axis])
+
+
+def _tensor(scheme: Scheme, name: str, colours: Mapping[Devices, str]) -> Drawing:
+    """Returns a tensor under its name and above its notes."""
+    blocks = scheme.shardings[name].blocks
+    places = [_place(scheme, name, block) for block in blocks]
+    width, height = max(x + width for x, _y, width, _h in places), max(y + h for _x, y, _w, h in places)
+    parts = []
+    for at, (block, place) in enumerate(zip(blocks, places, strict=True)):
+        label = _label(_holders(scheme, block.devices), place)
+        nodes = cell(place, *label, fill=colours[block.devices])
+        parts.append(node("g", *nodes, class_="part", data_block=str(at)))
+    notes = arranging.lines_of_text(
+        _notes(scheme, name), size=_NOTE_SIZE, max_width=_WIDTH, fill=shapes.SOFT_INK
+    )
+    drawn = Drawing(width, height, tuple(parts))
+    return arranging.titled(_heading(scheme, name), arranging.stacked([drawn, notes], 4))
+
+
+def _label(content: str, place: Place) -> list[Line]:
+    """Returns the numbers of devices in the middle of a block, on as many lines as its width asks for."""
+    _x, _y, width, height = place
+    words, longest = content.split(), max(map(len, content.split()))
+    on_a_line = max(int((width - 2) / (arranging.text_width("0", _LABEL_SIZE) * (longest + 1))), 1)
+    on_a_line = math.ceil(len(words) / math.ceil(len(words) / on_a_line))  # lines of about one length
+    lines = [" ".join(words[at : at + on_a_line]) for at in range(0, len(words), on_a_line)]
+    size = min(_LABEL_SIZE, height / (1.1 * len(lines)), width / (0.58 * max(map(len, lines))))
+    top = -size * 1.1 * len(lines) / 2
+    return [Line(line, top + size * (1.1 * row + 0.9), size, bold=True) for row, line in enumerate(lines)]
+
+
+def _holders(scheme: Scheme, devices: Devices) -> str:
+    return _("all") if len(devices) == scheme.plan.mesh.size else " ".join(map(str, devices))
+
+
+def _colours(scheme: Scheme) -> dict[Devices, str]:
+    """Returns a colour for each set of devices that hold a block; what all of them hold has none.
+
+    Within a tensor other devices hold other data, so equal colours are equal data; across tensors they are
+    the same devices.
+    """
+    sets = dict.fromkeys(block.devices for sharding in scheme.shardings.values() for block in sharding.blocks)
+    everyone = {devices: shapes.EMPTY for devices in sets if len(devices) == scheme.plan.mesh.size}
+    others = (devices for devices in sets if devices not in everyone)
+    return everyone | {devices: colour(at) for at, devices in enumerate(others)}
+
+
+def _place(scheme: Scheme, name: str, block: Block) -> Place:
+    """Returns where a block lies."""
+    parts = dict(zip(scheme.tensors[name], block.index, strict=True))
+    (y, height), (x, width) = (
+        (0.0, _THICKNESS) if axis is None else _span(scheme, axis, parts[axis])
+        for axis in _sides(scheme.tensors[name])
+    )
+    return x, y, width, height
+
+
+def _span(scheme: Scheme, axis: str, part: slice) -> tuple[float, float]:
+    """Returns where a part of an axis starts, and its length: an axis is as long in every tensor."""
+    size = max(scheme.sizes[axis], 1)
+    length = _LEAST_LENGTH + _LENGTH_A_DOUBLING * math.log2(size)
+    unit = max(length, _LEAST_BLOCK * scheme.plan.num_shards(axis)) / size
+    return part.start * unit, (part.stop - part.start) * unit
+
+
+def _sides(axes: Axes) -> tuple[str | None, str | None]:
+    """Returns the axis that runs down and the one that runs right; of vectors only the batch runs down."""
+    if len(axes) == 1:
+        return (BATCH, None) if axes == (BATCH,) else (None, axes[0])
+    down, right = axes
+    return down, right

@@ -19,21 +19,7 @@ from course_lib.specs.sharding import Sharding
 
 _FLOAT32_BYTES = 4
 
-
-@dataclass(frozen=True)
-class Exchange:
-    """One collective of a training step.
-
-    Attributes:
-        tensor: what is exchanged or added up, in the reader's language.
-        collective: among whom, and how much.
-    """
-
-    tensor: str
-    collective: Collective
-
-    def __str__(self) -> str:
-        return f"{self.tensor}: {self.collective}"
+Exchange = tuple[str, Collective]  # what is exchanged or added up, in the reader's language, and how
 
 
 def step_exchanges(plan: Plan, axes: Mapping[str, Axes], sizes: Mapping[str, int]) -> list[Exchange]:
@@ -45,8 +31,8 @@ def step_exchanges(plan: Plan, axes: Mapping[str, Axes], sizes: Mapping[str, int
     >>> from course_lib.specs.plan import model_parallel
     >>> axes = {"x": ("batch", "features"), "W1": ("features", "hidden"), "W2": ("hidden", "classes")}
     >>> sizes = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
-    >>> for exchange in step_exchanges(model_parallel(4, 2), axes, sizes):
-    ...     print(exchange)
+    >>> for tensor, collective in step_exchanges(model_parallel(4, 2), axes, sizes):
+    ...     print(f"{tensor}: {collective}")
     mean: all-reduce over batch, 96 bytes
     variance: all-reduce over batch, 96 bytes
     hidden W2: all-reduce over model, 128 bytes
@@ -130,16 +116,14 @@ class _Step:
                 if gathered in self._gathered:
                     continue
                 self._gathered.add(gathered)
-            self.exchanges.append(Exchange(name if factor is None else factor.name, change.collective))
+            self.exchanges.append((name if factor is None else factor.name, change.collective))
         return _Matrix(name, found.result)
 
     def sum(self, what: str, mesh_dim: str, num_elements: int) -> None:
         """Adds the all-reduce of a sum over rows, so many numbers; none where a device has all rows."""
         if mesh_dim != UNSHARDED and self._mesh.dim_size(mesh_dim) > 1:
             num_bytes = num_elements * _FLOAT32_BYTES
-            self.exchanges.append(
-                Exchange(what, Collective(Kind.ALL_REDUCE, self._mesh, (mesh_dim,), num_bytes))
-            )
+            self.exchanges.append((what, Collective(Kind.ALL_REDUCE, self._mesh, (mesh_dim,), num_bytes)))
 
 
 def _gradient(name: str) -> str:

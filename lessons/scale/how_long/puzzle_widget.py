@@ -13,7 +13,7 @@ from course_lib.specs.mesh import UNSHARDED
 from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Choice, Group, State
-from course_lib.widgets.words import words
+from course_lib.widgets.pieces import words
 from lessons.scale.how_long.puzzles import PUZZLES
 
 
