@@ -106,10 +106,10 @@ def test_a_dimension_that_goes_takes_its_split_along_and_a_new_one_splits_nothin
     [
         ([("mesh", 0, 1, 16)], "16 devices"),
         ([("mesh", 0, 1, None)], "None"),
-        ([("mesh", 0, 1, 3)], "does not divide among the 3 places"),
+        ([("mesh", 0, 1, 3)], "does not split in 3 parts"),
         ([("splits", "features", "batch")], "would split two axes"),
-        ([("batch_size", 12)], "does not divide among the 8 places"),
-        ([("batch_size", 2568)], "do not fill one batch"),
+        ([("batch_size", 12)], "does not split in 8 parts"),
+        ([("batch_size", 2568)], "whole numbers from 1 to 2560"),
         ([("learning_rate", None)], "cannot be a learning rate"),
         ([("epochs", 0)], "epochs cannot be trained"),
         ([("scheme", "model"), ("mesh", 1, 1, 5), ("mesh", 0, 1, 1)], "5"),
@@ -214,7 +214,7 @@ def test_a_run_goes_on_in_a_copy_of_the_folder_with_its_numbers_and_under_any_pl
     choose(lab, "batch_size", 64)
     choose(lab, "start", "1")
     choose(lab, "scheme", "spatial")
-    assert "Ask for more epochs than 1" in text_of(lab.view)
+    assert "whole numbers from 2" in text_of(lab.view)
     choose(lab, "epochs", 2)
     assert "run 1, step 80" in text_of(lab.view)
     setting = lab.setting
