@@ -95,7 +95,6 @@ ATTEMPTS = {
         wrong=(
             (averaging_parts, "no example"),
             (averaging_batches, "divide by the number of examples"),
-            (lambda *given: sums(*given)[:, 0].sum(), "a sum over the examples"),
             (on_one_device, "outside the replicas"),
             (lambda *given: mean_loss(*given, split=False), "the same examples"),
         ),

@@ -48,12 +48,6 @@ def added_up(answer: Callable[..., Any]) -> str | None:
             raise CourseError(_("Return three sets: those of the first gradient, the second and the result."))
         return [sorted({*each}, key=str) for each in found]
 
-    def forward_only(how: str, splits: Splits) -> list[list[str]]:
-        return [[], [], _added_up(how, splits)[2]]
-
-    def all_axes(how: str, splits: Splits) -> list[list[str]]:
-        return [sorted({splits[axis] for axis in how if axis in splits})] * 3
-
     return judge(
         answer,
         _added_up,
@@ -61,13 +55,8 @@ def added_up(answer: Callable[..., Any]) -> str | None:
         run=sorted_sets,
         advice=_("Take the letters of the whole product, without those of the tensor itself."),
         misconceptions={
-            forward_only: _("A gradient is a product too: what does it add up over?"),
-            all_axes: _("An axis that the tensor has itself is not added up in it."),
-            lambda how, splits: _added_up(how, {axis: axis for axis in splits}): _(
-                "Return mesh dimensions, such as `batch`, in place of letters."
-            ),
-            lambda how, splits: [_added_up(how, splits)[at] for at in (1, 0, 2)]: _(
-                "The two gradients are in each other's place: a gradient has the axes of its own factor."
+            lambda how, splits: [[], [], _added_up(how, splits)[2]]: _(
+                "A gradient is a product too: what does it add up over?"
             ),
         },
     )
@@ -87,15 +76,13 @@ def _attended(
     value: Array,
     *,
     root: float = 0,
-    axis: int = -1,
-    turned: bool = False,
     exchanges: bool = False,
 ) -> dict[str, Any]:
     """Returns the same in NumPy; with other arguments, what a mistake makes of it."""
     q, k, v = (np.einsum("bsd,dhk->bhsk", n, each) for each in (query, key, value))
-    scores = np.einsum("bhtk,bhsk->bhst" if turned else "bhsk,bhtk->bhst", q, k)
+    scores = np.einsum("bhsk,bhtk->bhst", q, k)
     shares = np.exp(scores / (root or query.shape[-1] ** 0.5))
-    mixed = np.einsum("bhst,bhtk->bhsk", shares / shares.sum(axis=axis, keepdims=True), v)
+    mixed = np.einsum("bhst,bhtk->bhsk", shares / shares.sum(axis=-1, keepdims=True), v)
     return {"values": mixed, "exchanges": exchanges}
 
 
@@ -118,14 +105,6 @@ def attend(answer: Callable[..., Any]) -> str | None:
             lambda *arrays: _attended(*arrays, root=1): _(
                 "The scores are not divided by the root of `size`."
             ),
-            lambda *arrays: _attended(*arrays, root=8**0.5): _(
-                "The scores are divided by the root of 8, the size of the lesson's heads. These have another"
-                " size: take `query.shape[-1]`."
-            ),
-            lambda *arrays: _attended(*arrays, axis=-2): _(
-                "The shares of a token over all tokens add up to 1: softmax runs over the last axis."
-            ),
-            lambda *arrays: _attended(*arrays, turned=True): _("Queries and keys are in each other's place."),
             lambda *arrays: _attended(*arrays, exchanges=True): _(
                 "The values are right, but devices exchange something: keep the heads apart until `out`."
             ),

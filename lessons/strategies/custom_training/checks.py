@@ -19,48 +19,38 @@ from lessons.strategies import replica_runs
 
 Parts = list[tuple[Array, Array]]  # rows and labels of each replica
 Shares = Callable[[int, int, int], float]  # of one example, by those of its replica, of all, and the replicas
-Times = Callable[[int, int], float]  # how often the penalties count, by the replicas and all examples
 
 _SIZES = ((2, 3), (1, 3, 2, 2))  # of the losses of two replicas, and of four
 _FEATURES, _CLASSES, _RATE, _MOMENTUM, _PENALTY = 5, 3, 0.5, 0.5, 0.1
 
 _OWN = lambda own, batch, replicas: 1 / own  # noqa: E731
 _KERAS = lambda own, batch, replicas: 1 / own / replicas  # noqa: E731
-_TWICE = lambda own, batch, replicas: 1 / batch / replicas  # noqa: E731
 _GLOBAL = lambda own, batch, replicas: 1 / batch  # noqa: E731
-_UNDIVIDED = lambda own, batch, replicas: 1  # noqa: E731
-_ONCE, _NEVER = lambda replicas, batch: 1, lambda replicas, batch: 0
-_EACH = lambda replicas, batch: replicas  # noqa: E731
 
 
-def _mistakes(make: Callable[[Shares, Times], Any]) -> dict[Callable[..., Any], str]:
-    """Returns what `make` makes of wrong shares, of wrongly counted penalties, and of both, with hints."""
-    shares = {
-        _GLOBAL: "",
-        _OWN: _("Each replica divides by its own examples only. Divide by those of the global batch."),
-        _KERAS: _(
+def _mistakes(make: Callable[..., Any]) -> dict[Callable[..., Any], str]:
+    """Returns what `make` makes of wrong shares, and of penalties that every replica adds, with hints."""
+    return {
+        make(share=_OWN): _(
+            "Each replica divides by its own examples only. Divide by those of the global batch."
+        ),
+        make(share=_KERAS): _(
             "Here a replica divides by its own examples and by the replicas, as Keras does by default."
             " That is right for equal parts only: divide by the global batch."
         ),
-        _TWICE: _("The losses are divided by the global batch, and once more by the replicas: divide once."),
-        _UNDIVIDED: _("The losses are not divided, so they come to a sum. Divide by the global batch."),
+        make(repeated=True): _(
+            "The penalties are added once for every replica. Divide them by the number of replicas."
+        ),
     }
-    times = {
-        _ONCE: "",
-        _EACH: _("The penalties are added once for every replica. Divide them by the number of replicas."),
-        _NEVER: _("The penalties are left out."),
-    }
-    both = [(share, count) for share in shares for count in times][1:]  # the first pair is right
-    return {make(*pair): "\n".join(filter(None, (shares[pair[0]], times[pair[1]]))) for pair in both}
 
 
 def _objective(
-    losses: list[Array], penalties: list[float], share: Shares = _GLOBAL, times: Times = _ONCE
+    losses: list[Array], penalties: list[float], share: Shares = _GLOBAL, *, repeated: bool = False
 ) -> float:
     """Returns the sum over the replicas."""
     size = sum(map(len, losses))
     mean = sum(share(len(part), size, len(losses)) * part.sum() for part in losses if len(part))
-    return float(mean + times(len(losses), size) * sum(penalties))
+    return float(mean + (len(losses) if repeated else 1) * sum(penalties))
 
 
 @exercise("custom_training-objective", right=_objective)
@@ -76,12 +66,7 @@ def objective(answer: Callable[..., Any]) -> str | None:
             "That is the sum over the replicas of what your function returns. It has to be the mean loss of"
             " the global batch plus the sum of the penalties."
         ),
-        misconceptions={
-            **_mistakes(lambda share, times: partial(_objective, share=share, times=times)),
-            partial(_objective, times=lambda replicas, batch: replicas / batch): _(
-                "The penalties are divided by the examples. Divide them by the number of replicas."
-            ),
-        },
+        misconceptions=_mistakes(partial(partial, _objective)),
     )
 
 
@@ -108,7 +93,7 @@ def _objective_on_replicas(answer: Callable[..., Any], losses: list[Array], pena
 
 
 def _stepped(
-    share: Shares = _GLOBAL, times: Times = _ONCE, *, training: bool = True
+    share: Shares = _GLOBAL, *, repeated: bool = False, training: bool = True
 ) -> Callable[..., dict[str, Any]]:
     """Returns the steps on one device: a dense layer with penalties or none, momentum."""
 
@@ -120,7 +105,8 @@ def _stepped(
         for parts in batches:
             size = sum(len(labels) for _rows, labels in parts)
             with tf.GradientTape() as tape:
-                loss = times(len(parts), size) * penalty * sum(tf.reduce_sum(each**2) for each in variables)
+                times = len(parts) if repeated else 1
+                loss = times * penalty * sum(tf.reduce_sum(each**2) for each in variables)
                 for rows, labels in (part for part in parts if len(part[1])):
                     logits = (2 * rows if training else rows) @ variables[0] + variables[1]
                     own = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)

@@ -24,14 +24,11 @@ _WEIGHT, _BIAS = 0.5, -1.0
 _EVALUATIONS = ((2, 9, 4), (3, 13, 6))  # replicas, examples, batch size: one replica gets the last example
 
 
-Divisor = Callable[[int, int, int], float]  # by the examples of the part, those of all, and the replicas
+Divisor = Callable[[int, int], float]  # by the examples of the part, and those of all
 
 
 def _stepped(
-    divide_by: Divisor = lambda own, batch, replicas: batch,
-    *,
-    all_reduce: str = "SUM",
-    rate: float = _LEARNING_RATE,
+    divide_by: Divisor = lambda own, batch: batch, *, all_reduce: str = "SUM"
 ) -> Callable[[Array, tuple[Part, ...]], Outcome]:
     """Returns a step in NumPy, with the mistakes that are asked for."""
 
@@ -40,12 +37,12 @@ def _stepped(
         shares, gradients = [], []
         for features, labels in parts:
             errors = features.astype(np.float64) @ weight - labels
-            divisor = divide_by(len(labels), count, len(parts))
+            divisor = divide_by(len(labels), count)
             shares.append(float(np.sum(errors**2) / divisor))
             gradients.append(2 * features.T @ errors / divisor)
         combined = np.sum(gradients, axis=0) / (len(parts) if all_reduce == "MEAN" else 1)
         used = [combined] * len(parts) if all_reduce else gradients
-        return _outcome([weight - rate * gradient for gradient in used], shares)
+        return _outcome([weight - _LEARNING_RATE * gradient for gradient in used], shares)
 
     return step
 
@@ -71,21 +68,8 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
                 "Each replica uses its own gradient here, and the copies drift apart. Combine the gradients"
                 " first."
             ),
-            _stepped(all_reduce="MEAN"): _(
-                "The steps are too small. The losses are divided by the global batch already: what combines"
-                " their gradients?"
-            ),
-            _stepped(lambda own, batch, replicas: own): _(
-                "Each replica divides by the examples of its own part here."
-            ),
-            _stepped(lambda own, batch, replicas: own, all_reduce="MEAN"): _(
+            _stepped(lambda own, batch: own, all_reduce="MEAN"): _(
                 "This is right for equal parts. Parts may differ in size: divide by the global batch."
-            ),
-            _stepped(lambda own, batch, replicas: 1): _(
-                "The losses are not divided. The loss is their mean over the global batch."
-            ),
-            _stepped(rate=0): _(
-                "No copy of the weight has changed. Write with `weight.assign_sub`, and not `weight = ...`."
             ),
         },
         tolerance=1e-3,
@@ -154,9 +138,6 @@ def evaluate(answer: Callable[..., Any]) -> str | None:
             _mean_of_parts: _(
                 "That is a mean of means: parts of unlike size count alike, and the mean over no example is"
                 " not a number. Add up losses and counts."
-            ),
-            lambda *given: _loss_and_count(*given, loss=sum(map(np.sum, _squares(*given[1:])))): _(
-                "That is a sum over the examples. Divide it by how many there are."
             ),
             lambda *given: _loss_and_count(*given, times=given[0]): _(
                 "The number is right, but all replicas computed the same examples. Split the data set first."
