@@ -5,7 +5,9 @@ bottom up: `specs`, `pictures`, `code`, `data`, `devices`, `widgets`, `watch`,
 `measured`, `explorers`, `exercises`. What one lesson alone needs lies in that lesson's folder.
 """
 
-from course_lib.lazy import face
+from importlib import import_module
+from typing import Any
+
 from course_lib.specs.drawing import DrawsItself, Picture
 
 
@@ -20,24 +22,32 @@ def _picture(thing: DrawsItself) -> Picture:
 DrawsItself.drawn_by = _picture
 
 # What lessons import, described on a page of the book once one does; and the error that readers may catch.
-__getattr__, __dir__ = face(
-    __name__,
-    {
-        "setup": "runtime",
-        "start_tensorflow": "runtime",
-        "CourseError": "errors",
-        "about": "varying",
-        **dict.fromkeys(("last_line", "outcome"), "messages"),
-        "run_program": "processes",
-        **dict.fromkeys(("collectives", "explain"), "devices.graphs"),
-        **dict.fromkeys(("compare", "shard", "show"), "devices.components"),
-        "to_numpy": "devices.dtensor",
-        "supported": "devices.verdicts",
-        "MeshSpec": "specs.mesh",
-        "Plan": "specs.plan",
-        "image_grid": "pictures.images",
-        "code_of": "code.choices",
-        "live": "watch.loop",
-        **dict.fromkeys(("check", "predict", "reveal", "score", "yours_or_ours"), "exercises"),
-    },
-)
+_HOMES = {
+    "setup": "runtime",
+    "start_tensorflow": "runtime",
+    "CourseError": "errors",
+    "about": "varying",
+    **dict.fromkeys(("last_line", "outcome"), "messages"),
+    "run_program": "processes",
+    **dict.fromkeys(("collectives", "explain"), "devices.graphs"),
+    **dict.fromkeys(("compare", "shard", "show"), "devices.components"),
+    "to_numpy": "devices.dtensor",
+    "supported": "devices.verdicts",
+    "MeshSpec": "specs.mesh",
+    "Plan": "specs.plan",
+    "image_grid": "pictures.images",
+    "code_of": "code.choices",
+    "live": "watch.loop",
+    **dict.fromkeys(("check", "predict", "reveal", "score", "yours_or_ours"), "exercises"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -29,6 +29,7 @@ _IN_USER_CODE = re.compile(r"in user code:\n\n(?: +File .*\n.*\n)*\n(?s:(.*))")
 _KIND = re.compile(r"(?:\w+\.)*([A-Z]\w*)(?:: |:?$)(?s:(.*))")
 
 _TRACEBACK = "Traceback (most recent call last):"
+_LATE = re.compile(r"^Timeout(?= \(\d+:\d\d:\d\d)", re.M)  # of faulthandler, above the frames
 _UNINDENTED = re.compile(r"^\S", re.M)  # below the frames: kind and message, which may have several lines
 _LOG = re.compile(r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING: All log messages before absl")  # begins its lines
 
@@ -73,6 +74,8 @@ def ending(log: str) -> str:
     """Returns what a process said last on stderr: an exception, or a line that is no log."""
     said = "\n".join(line for line in log.splitlines() if not _LOG.match(line)).strip()
     _before, head, traceback = said.rpartition(_TRACEBACK)
+    if late := _LATE.search(traceback):
+        return late[0]
     raised = _UNINDENTED.search(traceback) if head else None
     return traceback[raised.start() :] if raised else said.rpartition("\n")[2]
 

@@ -8,9 +8,6 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import whole_number
-from course_lib.i18n import _
-
 Kind = TypeVar("Kind")
 
 
@@ -53,18 +50,8 @@ class Examples:
 
         Args:
             count: how many to hold out.
-
-        Raises:
-            CourseError: `count` is no whole number, or leaves one part empty.
         """
-        num_rows = whole_number(
-            count,
-            _("hold_out({count!r}) is not possible here.", count=count),
-            least=1,
-            most=len(self) - 1,
-            cure=_("Hold out a tenth of them, for example."),
-        )
         drawn = np.zeros(len(self), bool)
-        drawn[np.random.Generator(np.random.Philox(0)).permutation(len(self))[:num_rows]] = True
+        drawn[np.random.Generator(np.random.Philox(0)).permutation(len(self))[:count]] = True
         kept, held_out = (Examples(self.features[rows], self.labels[rows]) for rows in (~drawn, drawn))
         return kept, held_out

@@ -14,7 +14,7 @@ from course_lib.measured.machine import sentences, this_machine
 from course_lib.pictures.bars import Bars, bar_lines, bars_drawing
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
-from course_lib.widgets.controls import Choice, Group, State
+from course_lib.widgets.controls import Group, State, numbers
 
 
 def median_seconds(ways: Sequence[Callable[[], object]], turns: int = 3) -> list[float]:
@@ -71,7 +71,7 @@ class MeasuringExplorer(Experiment):
 
     def controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
         """Returns the batch sizes."""
-        return [Group(self.sizes_label, [Choice(("batch_size",), [(n, f"{n:,}") for n in self.batch_sizes])])]
+        return [Group(self.sizes_label, [numbers(("batch_size",), self.batch_sizes)])]
 
     def settled(self, state: State) -> State:
         """Returns the state, without a batch size that is not offered."""

@@ -1,12 +1,16 @@
 """What `make results` measured, and how: files, one loader, one table."""
 
-from course_lib.lazy import face
+from typing import Any
 
-__getattr__, __dir__ = face(
-    __name__,
-    {
-        "load": "files",
-        "table": "tables",
-        "picture": "trainings",
-    },
-)
+from course_lib.measured.files import load
+from course_lib.measured.tables import table
+
+__all__ = ["load", "table"]
+
+
+def __getattr__(name: str) -> Any:  # explorers read records without matplotlib
+    if name != "picture":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from course_lib.measured.trainings import picture
+
+    return picture

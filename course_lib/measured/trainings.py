@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from course_lib.i18n import _
 from course_lib.measured.files import Record
-from course_lib.pictures.curves import Picture
-from course_lib.watch.curves import training_curves
+from course_lib.pictures.curves import Panels, Picture
+from course_lib.watch.curves import SMOOTHING_STEPS, curves, splits_of, summary
 from course_lib.watch.records import History
 
 
@@ -33,4 +34,16 @@ def picture(runs: Mapping[str, Record]) -> Picture:
     Args:
         runs: what each is called in the legend, and what was measured.
     """
-    return training_curves({name: history(run) for name, run in runs.items()})
+    histories = {name: history(run) for name, run in runs.items()}
+    drawn = [curves(each) for each in histories.values()]
+    num_steps = max(each.last_step for each in histories.values())
+    panels = Panels(tuple(histories), num_steps, SMOOTHING_STEPS, splits_of(drawn))
+    panels.show(drawn)
+    described = _("; ").join(
+        _("{heading}: {content}", heading=name, content=summary(each)) for name, each in histories.items()
+    )
+    return Picture(
+        png=panels.png(),
+        alt=_("Curves of loss and accuracy of several runs. {described}.", described=described),
+        text=_("Picture: loss and accuracy over the steps, of {runs}.", runs=_(", ").join(histories)),
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from course_lib.i18n import _
-from course_lib.pictures.curves import QUANTITIES, Curve, Panels, Picture, Split
+from course_lib.pictures.curves import QUANTITIES, Curve, Split
 from course_lib.watch.records import History
 
 SMOOTHING_STEPS = 20
@@ -65,24 +65,3 @@ def splits_of(runs: Sequence[Sequence[Curve]]) -> tuple[Split, ...]:
     """Returns the lines that a legend should name: none of held-out examples where no run was evaluated."""
     evaluated = any(curve.split == "test" and curve.values for run in runs for curve in run)
     return ("train", "test") if evaluated else ("train",)
-
-
-def training_curves(histories: Mapping[str, History]) -> Picture:
-    """Returns one picture that lays the curves of several runs over each other.
-
-    Args:
-        histories: what each run is called in the legend, and its records.
-    """
-    drawn = [curves(history) for history in histories.values()]
-    num_steps = max(history.last_step for history in histories.values())
-    panels = Panels(tuple(histories), num_steps, SMOOTHING_STEPS, splits_of(drawn))
-    panels.show(drawn)
-    described = _("; ").join(
-        _("{heading}: {content}", heading=name, content=summary(history))
-        for name, history in histories.items()
-    )
-    return Picture(
-        png=panels.png(),
-        alt=_("Curves of loss and accuracy of several runs. {described}.", described=described),
-        text=_("Picture: loss and accuracy over the steps, of {runs}.", runs=_(", ").join(histories)),
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -30,6 +30,11 @@ class Choice:
 
     path: Path
     options: Sequence[tuple[Any, str]]
+
+
+def numbers(path: Path, values: Iterable[int]) -> Choice:
+    """Returns a choice among numbers."""
+    return Choice(path, [(value, f"{value:,}") for value in values])
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from course_lib.pictures.text import axis_text
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
-from course_lib.widgets.controls import Choice, Field, Group, State
+from course_lib.widgets.controls import Choice, Field, Group, State, numbers
 
 ELEMENT_BYTES = 4  # float32
 MOST_DEVICES, MOST_DIMS, MOST_AXES, MOST_LENGTH = 16, 3, 3, 9999
@@ -90,9 +90,9 @@ def notebook_groups(state: State) -> list[Group]:
         for axis in range(state["num_axes"])
     ]
     return [
-        Group(_("Mesh dimensions"), [_count(("num_dims",), MOST_DIMS)]),
+        Group(_("Mesh dimensions"), [numbers(("num_dims",), range(1, MOST_DIMS + 1))]),
         Group(_("Their sizes"), sizes),
-        Group(_("Tensor axes"), [_count(("num_axes",), MOST_AXES)]),
+        Group(_("Tensor axes"), [numbers(("num_axes",), range(1, MOST_AXES + 1))]),
         Group(_("Their lengths"), lengths),
         *_layout_groups(state),
     ]
@@ -120,10 +120,6 @@ def known_entries(entries: Sequence[str], mesh: Sequence[Sequence[Any]]) -> list
 def as_lists(mesh: MeshSpec) -> list[list[Any]]:
     """Returns a mesh as plain JSON values."""
     return [list(dim) for dim in mesh.dims]
-
-
-def _count(path: tuple[str], most: int) -> Choice:
-    return Choice(path, [(count, str(count)) for count in range(1, most + 1)])
 
 
 def _small(mesh: MeshSpec) -> MeshSpec:

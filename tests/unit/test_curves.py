@@ -6,8 +6,9 @@ import math
 
 import pytest
 
+from course_lib.measured import trainings
 from course_lib.pictures.curves import Curve, Panels
-from course_lib.watch.curves import curves, smoothed, summary, training_curves
+from course_lib.watch.curves import curves, smoothed, summary
 from course_lib.watch.records import History
 from tests.records import history, step_record
 
@@ -64,8 +65,9 @@ def test_the_legend_names_only_lines_that_there_can_be(splits, named):
     assert sum("held out" in text for text in texts) == named - 2
 
 
-def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
-    picture = training_curves({"raw rows": history(50), "unit rows": history(120)})
+def test_the_picture_tells_its_figures_to_those_who_cannot_see_it(monkeypatch):
+    monkeypatch.setattr(trainings, "history", history)
+    picture = trainings.picture({"raw rows": 50, "unit rows": 120})
     data, metadata = picture._repr_mimebundle_()
     assert data == {"image/png": picture.png, "text/plain": repr(picture)}
     assert metadata["image/png"]["alt"] == (

@@ -1,9 +1,7 @@
 """Examples that are held out: every row once, in one of two parts, the same ones everywhere."""
 
 import numpy as np
-import pytest
 
-from course_lib import CourseError
 from course_lib.data.examples import Examples
 
 TEN = Examples(10 * np.arange(10, dtype=np.float32)[:, None], np.arange(10))
@@ -15,10 +13,3 @@ def test_the_same_rows_are_drawn_on_every_machine_and_the_others_kept():
     assert kept.labels.tolist() == [1, 2, 4, 5, 6, 7, 9]
     for part in (kept, held_out):
         assert part.features[:, 0].tolist() == (10 * part.labels).tolist()
-
-
-@pytest.mark.parametrize("count", [0, 10, 2.5])
-def test_a_part_without_rows_is_refused(count):
-    with pytest.raises(CourseError, match=r"hold_out\(.*\) is not possible here") as caught:
-        TEN.hold_out(count)
-    assert caught.value.allowed == "whole numbers from 1 to 9"

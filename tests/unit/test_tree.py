@@ -11,6 +11,7 @@ from pathlib import Path
 import jupytext
 import pytest
 
+import course_lib
 from tests.course import COURSE
 
 ROOT = COURSE.root
@@ -60,18 +61,8 @@ def named_in(path: Path) -> Iterator[str]:
                 yield f"lessons.{COURSE.place(topic).part}.{topic}.{inner}"
 
 
-def homes() -> dict[str, str]:
-    """Returns for each name of each face the module that it stands for."""
-    found = {}
-    for module, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "face":
-                names = eval(compile(ast.Expression(node.args[1]), "", "eval"), {"dict": dict})
-                found |= {f"{module}.{name}": f"{module}.{home}" for name, home in names.items()}
-    return found
-
-
-HOMES = homes()
+# For each name of the library's face the module that it stands for.
+HOMES = {f"course_lib.{name}": f"course_lib.{home}" for name, home in course_lib._HOMES.items()}
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from course_lib.i18n import _, join_sentences, later
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
-from course_lib.widgets.controls import Choice, Group, Move, State
+from course_lib.widgets.controls import Choice, Group, Move, State, numbers
 from lessons.layouts.communication import ring_text
 from lessons.layouts.communication.ring import ALL_REDUCE, KINDS, LEAST_DEVICES, MOST_DEVICES, Ring
 from lessons.layouts.communication.ring_picture import chunks_drawing, legend
@@ -40,13 +40,13 @@ class RingExplorer(Explorer):
         counts = range(LEAST_DEVICES, MOST_DEVICES + 1)
         return [
             Group(_("Collective"), [Choice(("kind",), [(kind, kind) for kind in KINDS])]),
-            Group(_("Devices"), [Choice(("num_devices",), [(count, str(count)) for count in counts])]),
+            Group(_("Devices"), [numbers(("num_devices",), counts)]),
             Group(
                 _("Step"),
                 [
                     Move(("move",), -1, _("← Back"), idle=step == 0),
                     Move(("move",), 1, _("Forward →"), idle=step == last),
-                    Choice(("step",), [(at, str(at)) for at in range(last + 1)]),
+                    numbers(("step",), range(last + 1)),
                 ],
             ),
         ]

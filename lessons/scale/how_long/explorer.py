@@ -18,7 +18,7 @@ from course_lib.specs.machines import Cluster, group_sizes
 from course_lib.specs.plan import BATCH, Plan
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
-from course_lib.widgets.controls import Choice, Group, State
+from course_lib.widgets.controls import Choice, Group, State, numbers
 from lessons.scale.how_long.networks import CLUSTERS, transformer
 from lessons.scale.how_long.planner import MODEL_DIMS, Planned, planned
 from lessons.scale.how_long.published import EFFICIENCY
@@ -62,7 +62,7 @@ class ScaleOutExplorer(Explorer):
 
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the network, the devices and the batch."""
-        examples = Group(_("Examples in a batch"), [_counts("examples", 512, 4096)])
+        examples = Group(_("Examples in a batch"), [numbers(("examples",), (512, 4096))])
         return [*self.page_controls(state), examples]
 
     def page_controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
@@ -71,8 +71,8 @@ class ScaleOutExplorer(Explorer):
         return [
             Group(_("Transformer"), [Choice(("network",), networks)]),
             Group(_("Kind of device"), [Choice(("cluster",), [(name, name) for name in CLUSTERS])]),
-            Group(_("How many devices"), [_counts("devices", 8, 64, 512, 4096)]),
-            Group(_("Microbatches"), [_counts("microbatches", 1, 8, 64)]),
+            Group(_("How many devices"), [numbers(("devices",), (8, 64, 512, 4096))]),
+            Group(_("Microbatches"), [numbers(("microbatches",), (1, 8, 64))]),
         ]
 
     def page_settled(self, state: State) -> State:
@@ -86,10 +86,6 @@ class ScaleOutExplorer(Explorer):
         key = pieces.image(_key(), _("The colours of the bars"))
         panels = pieces.panels([*cards, pieces.panel(_("How to read this"), key, _notes())])
         return [pieces.spoken("verdict", "\n".join(_told(state))), panels]
-
-
-def _counts(name: str, *counts: int) -> Choice:
-    return Choice((name,), [(count, f"{count:,}") for count in counts])
 
 
 def _told(state: State) -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from course_lib.i18n import _, join_sentences, later
 from course_lib.pictures.bars import bar_lines, bars_drawing
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
-from course_lib.widgets.controls import Choice, Group, State
+from course_lib.widgets.controls import Choice, Group, State, numbers
+from lessons.strategies.boxes import scheme_drawing, scheme_lines
 from lessons.strategies.custom_training import loss_scaling_picture as drawings
 from lessons.strategies.custom_training.loss_scaling import DIVISIONS, GLOBAL, LossScaling
 
@@ -37,11 +37,13 @@ class LossScalingExplorer(Explorer):
 
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the numbers of replicas, the batch sizes, the examples of this batch and the divisions."""
-        names = [_("Replicas"), _("Batch size"), _("Examples in this batch"), _("Divide by")]
-        texts = {division: drawings.division_text(division) for division in DIVISIONS}
+        examples = range(1, state["batch_size"] + 1)
+        divisions = [(division, drawings.division_text(division)) for division in DIVISIONS]
         return [
-            Group(heading, [Choice((name,), [(value, texts.get(value, str(value))) for value in values])])
-            for heading, (name, values) in zip(names, _offered(state["batch_size"]).items(), strict=True)
+            Group(_("Replicas"), [numbers(("num_replicas",), (2, 4))]),
+            Group(_("Batch size"), [numbers(("batch_size",), (4, 8))]),
+            Group(_("Examples in this batch"), [numbers(("num_examples",), examples)]),
+            Group(_("Divide by"), [Choice(("division",), divisions)]),
         ]
 
     def settled(self, state: State) -> State:
@@ -52,7 +54,8 @@ class LossScalingExplorer(Explorer):
         """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
         scaling, code_title = LossScaling(**state), _("Code on each replica")
         code = node("pre", drawings.code(scaling))
-        shown = pieces.image(drawings.parts_drawing(scaling), "\n".join(drawings.part_lines(scaling)))
+        replicas = drawings.replicas(scaling)
+        shown = pieces.image(scheme_drawing(replicas), "\n".join(scheme_lines(replicas)))
         groups = drawings.results(scaling)
         results = pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
         return [
@@ -67,12 +70,3 @@ class LossScalingExplorer(Explorer):
                 [pieces.panel(_("Each replica returns"), shown), pieces.panel(_("Result"), results)]
             ),
         ]
-
-
-def _offered(batch_size: int) -> dict[str, Sequence[Any]]:
-    return {
-        "num_replicas": (2, 4),
-        "batch_size": (4, 8),
-        "num_examples": range(1, batch_size + 1),
-        "division": DIVISIONS,
-    }

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from course_lib.i18n import _
-from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.bars import Bar, Bars
 from course_lib.pictures.text import form_value
-from lessons.strategies.boxes import Box, Line, Scheme, scheme_drawing, scheme_lines
+from lessons.strategies.boxes import Box, Line, Scheme
 from lessons.strategies.custom_training.loss_scaling import FULL, GLOBAL, KERAS, REPLICA, TWICE, LossScaling
 
 
@@ -35,17 +34,8 @@ def code(scaling: LossScaling) -> str:
     }[scaling.division]
 
 
-def part_lines(scaling: LossScaling) -> list[str]:
-    """Returns what each replica returns, a line a replica."""
-    return scheme_lines(_replicas(scaling))
-
-
-def parts_drawing(scaling: LossScaling) -> Drawing:
+def replicas(scaling: LossScaling) -> Scheme:
     """Returns each replica with what it makes of the losses of its examples."""
-    return scheme_drawing(_replicas(scaling))
-
-
-def _replicas(scaling: LossScaling) -> Scheme:
     names = [_("replica {number}", number=at) for at in range(scaling.num_replicas)]
     boxes = [Box(name, (Line(_calculation(scaling, at), at),)) for at, name in enumerate(names)]
     return [boxes[at : at + 2] for at in range(0, len(boxes), 2)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from course_lib.i18n import _
-from lessons.strategies.workers.cluster_spec import CHIEF, EVALUATOR, WORKER, Place
+from lessons.strategies.workers.cluster_spec import CHIEF, EVALUATOR, PS, WORKER, Place
 
 NO_JSON, PORT_TAKEN = "no JSON", "port taken"
 
@@ -29,8 +29,7 @@ def labels() -> dict[str, str]:
 def mistaken(place: Place, mistake: str) -> str:
     """Returns the TF_CONFIG of a task, which is the last worker, with a mistake in it.
 
-    >>> from lessons.strategies.workers.cluster_spec import Task
-    >>> mistaken(Place({"worker": ["host0:12345"]}, Task("worker")), "index counted from 1")
+    >>> mistaken(Place({"worker": ["host0:12345"]}, "worker 0"), "index counted from 1")
     '{"cluster": {"worker": ["host0:12345"]}, "task": {"type": "worker", "index": 1}}'
     """
     config = json.loads(place.tf_config)
@@ -64,7 +63,7 @@ def in_tensorflow(place: Place, mistake: str) -> str:
         NO_JSON: "JSONDecodeError: Expecting property name enclosed in double quotes",
         PORT_TAKEN: _NO_SERVER,
     }
-    if place.has_servers:
+    if PS in place.jobs:
         raised["index counted from 1"] = f'InternalError: Task {count} was not defined in job "worker"'
         del raised["two chiefs"]
     if mistake in raised:
@@ -81,7 +80,7 @@ def in_tensorflow(place: Place, mistake: str) -> str:
         of_chief="InvalidArgumentError: EagerService:CreateContext failed.",
     )
     return {
-        "one address twice": served_at_one_address if place.has_servers else trained_at_one_address,
+        "one address twice": served_at_one_address if PS in place.jobs else trained_at_one_address,
         "two chiefs": _(
             "TensorFlow 2.21: workers and servers start and wait; a chief raises {error}", error=_TWO_CHIEFS
         ),

@@ -10,62 +10,39 @@ CHIEF, WORKER, PS, EVALUATOR = "chief", "worker", "ps", "evaluator"
 
 
 @dataclass(frozen=True)
-class Task:
-    """A process of a cluster.
-
-    >>> str(Task("worker", 1))
-    'worker 1'
-
-    Attributes:
-        job: "chief", "worker", "ps" or "evaluator".
-        index: which of that job's processes it is, counted from 0.
-    """
-
-    job: str
-    index: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.job} {self.index}"
-
-
-@dataclass(frozen=True)
 class Place:
     """A cluster as seen from one of its tasks.
 
     Attributes:
         jobs: for each job its addresses, the same for every task; "chief", "worker", "ps", in this order.
-        task: this one.
+        task: this one, such as "worker 1".
         evaluator: whether an evaluator reads the checkpoints beside the training; it has no address.
     """
 
     jobs: Mapping[str, Sequence[str]]
-    task: Task
+    task: str
     evaluator: bool = False
 
     @property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[str, ...]:
         """Every task: the chief, the workers, the servers, the evaluator."""
-        return (*self.addresses, *([Task(EVALUATOR)] if self.evaluator else []))
+        return (*self.addresses, *([f"{EVALUATOR} 0"] if self.evaluator else []))
 
     @property
-    def addresses(self) -> dict[Task, str]:
+    def addresses(self) -> dict[str, str]:
         """Where each task is reached; the evaluator has no address."""
-        return {Task(job, at): each for job, of_job in self.jobs.items() for at, each in enumerate(of_job)}
+        return {f"{job} {at}": each for job, of_job in self.jobs.items() for at, each in enumerate(of_job)}
 
     @property
-    def has_servers(self) -> bool:
-        """Whether it is a cluster of parameter servers, which the chief coordinates."""
-        return PS in self.jobs
-
-    @property
-    def saver(self) -> Task:
+    def saver(self) -> str:
         """The task that writes the checkpoints that count, and summaries: the chief, or else worker 0."""
-        return Task(CHIEF if CHIEF in self.jobs else WORKER)
+        return f"{CHIEF if CHIEF in self.jobs else WORKER} 0"
 
     @property
     def tf_config(self) -> str:
         """TF_CONFIG for this task: one line of JSON."""
-        return place(self.jobs, self.task.job, self.task.index)["TF_CONFIG"]
+        job, index = self.task.split()
+        return place(self.jobs, job, int(index))["TF_CONFIG"]
 
 
 def place(

@@ -9,11 +9,12 @@ from course_lib.i18n import _, join_sentences, later
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
-from course_lib.widgets.controls import Choice, Group, State
+from course_lib.widgets.controls import Choice, Group, State, numbers
 from course_lib.widgets.listings import listing
+from lessons.strategies.boxes import scheme_drawing, scheme_lines
 from lessons.strategies.workers import cluster_mistakes as mistakes
 from lessons.strategies.workers import cluster_picture as drawings
-from lessons.strategies.workers.cluster_spec import CHIEF, PS, WORKER, Place, Task
+from lessons.strategies.workers.cluster_spec import CHIEF, PS, WORKER, Place
 
 NO_MISTAKE = ""
 
@@ -34,25 +35,20 @@ class ClusterExplorer(Explorer):
         counts = {"workers": workers, "servers": servers, "chief": True, "evaluator": False}
         super().__init__({**counts, "task": task, "mistake": NO_MISTAKE})
 
-    @property
-    def place(self) -> Place:
-        """The cluster and the task that the reader chose."""
-        return _place(self.state)
-
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the numbers of tasks, which of them is shown, and the mistakes."""
         yes_or_no = [(True, _("yes")), (False, _("no"))]
         wrong = [(NO_MISTAKE, _("no mistake")), *mistakes.labels().items()]
         groups = [
-            Group(_("Workers"), [_numbers("workers", range(1, 4))]),
-            Group(_("Parameter servers"), [_numbers("servers", range(3))]),
+            Group(_("Workers"), [numbers(("workers",), range(1, 4))]),
+            Group(_("Parameter servers"), [numbers(("servers",), range(3))]),
         ]
         if not state["servers"]:  # which need a chief
             groups.append(Group(_("Chief"), [Choice(("chief",), yes_or_no)]))
         groups.append(Group(_("Mistake"), [Choice(("mistake",), wrong)]))
         if state["mistake"]:
             return groups
-        tasks = [(str(task), str(task)) for task in _place(state).tasks]
+        tasks = [(task, task) for task in _place(state).tasks]
         # Behind the mistakes, which else would move away from under the pointer and lose the focus.
         groups.append(Group(_("Evaluator"), [Choice(("evaluator",), yes_or_no)]))
         groups.append(Group(_("This task"), [Choice(("task",), tasks)]))
@@ -63,7 +59,7 @@ class ClusterExplorer(Explorer):
         state = {**state, "chief": state["chief"] or state["servers"] > 0}
         if state["mistake"]:
             return {**state, "evaluator": False, "task": f"{WORKER} {state['workers'] - 1}"}
-        tasks = [str(task) for task in _place(state).tasks]
+        tasks = _place(state).tasks
         return {**state, "task": state["task"] if state["task"] in tasks else tasks[0]}
 
     def body(self, state: State) -> Sequence[Node]:
@@ -72,7 +68,8 @@ class ClusterExplorer(Explorer):
         if state["mistake"]:
             told = pieces.spoken("told", mistakes.in_tensorflow(place, state["mistake"]))
             return [listing(heading, spread(mistakes.mistaken(place, state["mistake"]))), told]
-        picture = pieces.images([drawings.drawing(place)], "\n".join(drawings.lines(place)))
+        scheme = drawings.scheme_of(place)
+        picture = pieces.images([scheme_drawing(scheme)], "\n".join(scheme_lines(scheme)))
         return [
             pieces.spoken("told", _what_differs(place)),
             pieces.panel(drawings.title(place), picture),
@@ -111,9 +108,4 @@ def _place(state: State) -> Place:
     counts = {CHIEF: int(state["chief"]), WORKER: state["workers"], PS: state["servers"]}
     addresses = iter(f"host{number}:12345" for number in range(sum(counts.values())))
     jobs = {job: [next(addresses) for _task in range(count)] for job, count in counts.items() if count}
-    job, _space, index = state["task"].partition(" ")
-    return Place(jobs, Task(job, int(index or 0)), state["evaluator"])
-
-
-def _numbers(name: str, counts: Sequence[int]) -> Choice:
-    return Choice((name,), [(count, str(count)) for count in counts])
+    return Place(jobs, state["task"], state["evaluator"])

@@ -17,11 +17,11 @@ from typing import Literal, Self
 from IPython import get_ipython
 from IPython.display import display
 
-from course_lib import processes
+from course_lib import messages, processes
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from lessons.strategies.workers.cluster_spec import place
-from lessons.strategies.workers.report import Report, TaskReport, error_of
+from lessons.strategies.workers.report import Report, TaskReport
 
 LIMIT_SECONDS = 300.0
 GRACE_SECONDS = 60.0  # for what the others have to say once one has failed
@@ -201,7 +201,10 @@ class Cluster:
         return [task for task, each in self._guarded.items() if each.poll() and task not in self._stopped]
 
     def _report(self, task: str) -> TaskReport:
-        error, message = error_of(self.written(task)[1]) if task in self._failed() else ("", "")
+        ending = messages.ending(self.written(task)[1]) if task in self._failed() else ""
+        error, message = messages.parts(ending)
+        if not error or ending.startswith("tensorflow."):
+            message = ""
         return TaskReport(task, tuple(self._lines(task)), self._guarded[task].poll(), error, message)
 
     def _wait_until(self, holds: Callable[[], bool], limit_seconds: float, grace_seconds: float) -> None:

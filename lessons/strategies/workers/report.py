@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from course_lib.i18n import _
 from lessons.strategies.global_batches import ReceivedExamples
 
-# What a traceback of Python's ends with, and one of faulthandler's begins with: module, name and message.
-_ERROR = re.compile(r"^((?:\w+\.)*)(\w+Error|Timeout)\b(?:: )?(.*)$", re.M)
 _MANY_DIGITS = re.compile(r"\d+\.\d{3,}")
 
 
@@ -99,13 +97,3 @@ class Report:
         lines = ([line.split() for line in each.lines] for each in self.tasks)
         parts = ([map(int, numbers) for name, *numbers in of_task if name == rule] for of_task in lines)
         return ReceivedExamples(itertools.zip_longest(*parts, fillvalue=()))
-
-
-def error_of(log: str) -> tuple[str, str]:
-    r"""Returns the name of the error that a log ends with, and its message where it is not TensorFlow's own.
-
-    >>> error_of("Traceback:\n  ...\nValueError: no"), error_of("a note")
-    (('ValueError', 'no'), ('', ''))
-    """
-    module, error, message = (_ERROR.findall(log) or [("", "", "")])[-1]
-    return error, "" if module.startswith("tensorflow.") or error == "Timeout" else message
