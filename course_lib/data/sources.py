@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import os
+import threading
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,8 +87,7 @@ class RealSet:
 
     def _download(self, builder: Any) -> None:
         try:
-            question = urllib.request.Request(self.address, method="HEAD")
-            urllib.request.urlopen(question, timeout=_ANSWER_SECONDS).close()
+            _require_answer(self.address)
             builder.download_and_prepare(file_format="tfrecord")
         except Exception as reason:  # whatever the network's or the disk's fault raises
             raise CourseError(
@@ -103,3 +103,26 @@ class RealSet:
                     name=self.name,
                 ),
             ) from reason
+
+
+def _require_answer(address: str) -> None:
+    """Raises within seconds what keeps an address from answering; proxies are respected.
+
+    The question runs in a thread of its own, because looking up a name has no time limit.
+    """
+    errors: list[Exception] = []
+    thread = threading.Thread(target=_ask, args=(address, errors), daemon=True)
+    thread.start()
+    thread.join(_ANSWER_SECONDS + 1.0)
+    if thread.is_alive():
+        raise TimeoutError(_("no answer in time"))
+    if errors:
+        raise errors[0]
+
+
+def _ask(address: str, errors: list[Exception]) -> None:
+    question = urllib.request.Request(address, method="HEAD")
+    try:
+        urllib.request.urlopen(question, timeout=_ANSWER_SECONDS).close()
+    except Exception as error:
+        errors.append(error)

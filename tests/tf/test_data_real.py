@@ -90,6 +90,14 @@ def test_no_network_is_an_error_with_the_cure_and_no_download(empty_folder, monk
     assert not empty_folder.exists()
 
 
+def test_a_network_that_never_answers_does_not_hang(empty_folder, monkeypatch):
+    answered = threading.Event()
+    monkeypatch.setattr(sources, "_ask", lambda _address, _errors: answered.wait(300))
+    monkeypatch.setattr(sources, "_ANSWER_SECONDS", -0.9)
+    assert_refused_with_the_cure(load_imdb, "imdb_reviews", "no answer in time")
+    answered.set()
+
+
 def test_with_a_network_the_missing_set_is_downloaded_once_and_read(empty_folder, monkeypatch, tmp_path):
     """The download is tensorflow_datasets' own, from a small archive of the reviews' form on this machine."""
     with tarfile.open(tmp_path / "aclImdb.tar.gz", "w:gz") as tar:
