@@ -12,15 +12,20 @@ from typing import Any
 from course_lib import CourseError, MeshSpec, code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
+from course_lib.specs.plan import Plan, data_parallel, model_parallel
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from lessons.layouts.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
 
+SPATIAL = Plan(
+    "spatial parallel",
+    MeshSpec([("batch", 2), ("feature", 2), ("model", 2)]),
+    {"batch": "batch", "features": "feature", "hidden": "model"},
+)
 PLANS = (
     data_parallel(8),
     Plan("replicated", MeshSpec([("world", 3)]), {}),
     model_parallel(4, 2),
-    spatial_parallel(2, 2, 2),
+    SPATIAL,
     Plan("mine", MeshSpec([("x", 2), ("class", 4)]), {"batch": "x", "hidden": "x", "features": "class"}),
 )
 TENSORS = (("batch", "features"), ("features", "hidden"), ("hidden",), ())

@@ -37,10 +37,10 @@ def among_lessons() -> Iterator[None]:
     """Has the lesson among those of the course, with no prediction made before or afterwards."""
     with pytest.MonkeyPatch.context() as patch:
         have_lessons(patch, *map(Path, lessons.__path__), SOURCES / "lessons")
-        choices.forget()
+        choices._choices.clear()
         questions._cards.cache_clear()
         yield
-    choices.forget()
+    choices._choices.clear()
     questions._cards.cache_clear()
 
 

@@ -10,13 +10,8 @@ import numpy.typing as npt
 from course_lib.devices import dtensor as real
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.runtime import start_tensorflow
 from course_lib.specs.components import Comparison, Components
 from course_lib.specs.drawing import DrawsItself
-from course_lib.specs.layout import LayoutSpec
-
-tf = start_tensorflow()
-from tensorflow.experimental import dtensor  # noqa: E402
 
 
 def show(thing: Any, global_shape: Sequence[int] | None = None) -> DrawsItself:
@@ -29,11 +24,11 @@ def show(thing: Any, global_shape: Sequence[int] | None = None) -> DrawsItself:
     Raises:
         CourseError: something else, or a layout without a shape that fits it.
     """
-    if isinstance(thing, dtensor.Mesh):
+    if isinstance(thing, real.tf.experimental.dtensor.Mesh):
         return real.mesh_spec(thing)
-    if isinstance(thing, dtensor.Layout):
+    if isinstance(thing, real.tf.experimental.dtensor.Layout):
         return real.layout_spec(thing).of(() if global_shape is None else global_shape)
-    return Components.of(layout_of(thing), real.unpack(thing))
+    return Components.of(real.fetch_layout(thing), real.unpack(thing))
 
 
 def compare(whole: npt.ArrayLike, tensor: Any) -> Comparison:
@@ -46,7 +41,7 @@ def compare(whole: npt.ArrayLike, tensor: Any) -> Comparison:
     Raises:
         CourseError: no DTensor, or another shape.
     """
-    return Comparison(layout_of(tensor).of(tensor.shape), whole, real.unpack(tensor))
+    return Comparison(real.fetch_layout(tensor).of(tensor.shape), whole, real.unpack(tensor))
 
 
 def shard(whole: npt.ArrayLike, layout: Any) -> Any:
@@ -59,26 +54,10 @@ def shard(whole: npt.ArrayLike, layout: Any) -> Any:
     Raises:
         CourseError: no layout, or one that does not fit the array.
     """
-    if not isinstance(layout, dtensor.Layout):
+    if not isinstance(layout, real.tf.experimental.dtensor.Layout):
         raise CourseError(
             _("{given!r} is not a layout.", given=layout),
             allowed="dtensor.Layout",
             cure=_("Make one of a list with an entry for each axis: dtensor.Layout([...], mesh)."),
         )
     return real.pack(whole, layout)
-
-
-def layout_of(tensor: Any) -> LayoutSpec:
-    """Returns the layout of a DTensor or DVariable.
-
-    Raises:
-        CourseError: it is none.
-    """
-    try:
-        return real.fetch_layout(tensor)
-    except (AttributeError, TypeError, ValueError, tf.errors.InvalidArgumentError):
-        raise CourseError(
-            _("{given} is not laid out on a mesh.", given=type(tensor).__name__),
-            allowed=_("a DTensor or a DVariable"),
-            cure=_("Make one with dtensor.pack or dtensor.copy_to_mesh."),
-        ) from None

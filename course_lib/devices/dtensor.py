@@ -83,8 +83,19 @@ def unpack(tensor: Any) -> list[Array]:
 
 
 def fetch_layout(tensor: Any) -> LayoutSpec:
-    """Returns the layout that a real DTensor or DVariable has."""
-    return layout_spec(dtensor.fetch_layout(_read(tensor)))
+    """Returns the layout that a real DTensor or DVariable has.
+
+    Raises:
+        CourseError: it is none.
+    """
+    try:
+        return layout_spec(dtensor.fetch_layout(_read(tensor)))
+    except (AttributeError, TypeError, ValueError, tf.errors.InvalidArgumentError):
+        raise CourseError(
+            _("{given} is not laid out on a mesh.", given=type(tensor).__name__),
+            allowed=_("a DTensor or a DVariable"),
+            cure=_("Make one with dtensor.pack or dtensor.copy_to_mesh."),
+        ) from None
 
 
 def to_numpy(tensor: Any) -> Array:

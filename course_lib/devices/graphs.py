@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from course_lib.devices import dtensor
 from course_lib.devices.combining import no_combining
-from course_lib.devices.components import layout_of
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow
@@ -93,7 +92,7 @@ def explain(function: Any, *arguments: Any, wanted: Any = None) -> Explanation:
 def _as_spec(given: Any) -> LayoutSpec | Sharding:
     if isinstance(given, tf.experimental.dtensor.Layout):
         return dtensor.layout_spec(given)
-    return layout_of(given).of(given.shape, element_bytes=given.dtype.size)
+    return dtensor.fetch_layout(given).of(given.shape, element_bytes=given.dtype.size)
 
 
 def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Explanation:

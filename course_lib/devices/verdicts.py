@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from course_lib import processes
 from course_lib.devices import dtensor
-from course_lib.devices.components import layout_of
 from course_lib.devices.graphs import result_and_collectives
 from course_lib.errors import CourseError
 from course_lib.i18n import _
@@ -131,7 +130,7 @@ def supported(function: Function, *tensors: Any) -> Support:
     Raises:
         CourseError: what is given is no DTensor.
     """
-    layouts = [layout_of(each) for each in tensors]
+    layouts = [dtensor.fetch_layout(each) for each in tensors]
     given = [(dtensor.to_numpy(each), layout) for each, layout in zip(tensors, layouts, strict=True)]
     sent = cloudpickle.dumps((function, given))
     num_devices = max((layout.mesh.size for layout in layouts), default=1)

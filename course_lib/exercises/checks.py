@@ -17,9 +17,9 @@ from course_lib import syllabus
 from course_lib.errors import CourseError
 from course_lib.exercises import questions
 from course_lib.exercises.faults import fault, stumbled_over_a_stub
-from course_lib.exercises.kinds import unreadable, wrong_kind
 from course_lib.exercises.values import NotAnswered, answered, plain, same
 from course_lib.i18n import _, translated
+from course_lib.specs.sharding import Sharding
 
 Verify = Callable[[Any], str | None]
 
@@ -164,13 +164,13 @@ def _hint(known: Exercise, given: object) -> str | None:
     answer = plain(answered(given))
     if known.unanswered is not None and same(answer, known.unanswered):
         raise NotAnswered
-    return wrong_kind(answer, plain(known.right), given) or known.verify(answer)
+    return _wrong_kind(answer, plain(known.right), given) or known.verify(answer)
 
 
 def _failed(known: Exercise, answer: object, error: BaseException) -> Result:
     """Returns what to say of an error: a function's own, or else which kind of value is asked for."""
     if not (callable(known.right) and callable(answer)):
-        return Result(Status.WRONG, unreadable(plain(known.right), answer))
+        return Result(Status.WRONG, _unreadable(plain(known.right), answer))
     if stumbled_over_a_stub(error):
         return Result(Status.OPEN, _not_answered(known))
     return Result(Status.WRONG, _("Your function fails.") + "\n" + fault(error))
@@ -180,3 +180,39 @@ def _not_answered(known: Exercise) -> str:
     if known.unanswered is None:
         return _("Not answered yet. Replace `...` in the cell above, then run it and this one.")
     return _("Not answered yet. Choose in the explorer above, then run this cell.")
+
+
+def _wrong_kind(answer: object, right: object, given: object) -> str | None:
+    """Returns which kind of value is asked for, or None where the answer is of that kind.
+
+    Args:
+        answer: what the reader gave, as a plain value.
+        right: the right answer, as a plain value.
+        given: what the reader gave, as it was.
+    """
+    if isinstance(answer, CourseError) and isinstance(right, Sharding):
+        return _("The explorer refuses this choice: {problem}", problem=answer.problem)
+    return None if _asked_for(answer) == _asked_for(right) else _unreadable(right, given)
+
+
+def _unreadable(right: object, given: object) -> str:
+    """Returns the sentence that says which kind of value is asked for, and the type of what was given."""
+    return _(
+        "The check cannot read this value of the type `{given}`. {text}",
+        given=type(given).__name__,
+        text=_asked_for(right),
+    )
+
+
+def _asked_for(right: object) -> str:
+    """Returns what is said where a plain value of such a kind is asked for; "" where none is."""
+    texts: dict[type | tuple[type, ...], str] = {
+        bool: _("Answer with True or False."),
+        (int, float): _("Answer with a number."),
+        str: _("Answer with a text in quotes."),
+        tuple: _("Answer with a tuple or list."),
+        dict: _("Answer with a dictionary."),
+        Sharding: _("Give the explorer itself to the check."),
+    }
+    function = _("Answer with a function: its name, not a call of it.") if callable(right) else ""
+    return next((text for types, text in texts.items() if isinstance(right, types)), function)

@@ -37,8 +37,3 @@ _choices: dict[str, Choice] = {}
 def of(question_id: str) -> Choice:
     """Returns the reader's choice for a question."""
     return _choices.setdefault(question_id, Choice())
-
-
-def forget() -> None:
-    """Forgets every choice, as a new kernel does."""
-    _choices.clear()

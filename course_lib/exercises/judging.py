@@ -18,7 +18,6 @@ from course_lib.exercises.values import (
     NotAnswered,
     answered,
     first_difference,
-    is_long,
     num_parts,
     outlined,
     plain,
@@ -172,13 +171,14 @@ def _failure(
         return "\n".join(line for line in lines if line)
     if outcome.value is None:
         return _("For {given} your function gives nothing. Does it end with `return`?", given=given)
-    place, part, right = first_difference(outcome.value, expected, tolerance)
+    place, part = first_difference(outcome.value, expected, tolerance)
     values = {"given": given, "place": place, "value": outlined(part)}
     if place:
         found = _("For {given} your function makes `{place}` equal to `{value}`.", **values)
     else:
         found = _("For {given} your function gives `{value}`.", **values)
-    return f"{found}\n{case.hint or advice or _advice(case, part, right)}"
+    work_it_out = _("Work this one out by hand, then look for the difference.")
+    return f"{found}\n{case.hint or advice or work_it_out}"
 
 
 def _named(function: Function, inputs: Sequence[Any]) -> str:
@@ -186,11 +186,3 @@ def _named(function: Function, inputs: Sequence[Any]) -> str:
     texts = [outlined(plain(each)) for each in inputs]
     names = inspect.signature(function).parameters
     return _(", ").join(f"`{name} = {text}`" for name, text in zip(names, texts, strict=False))
-
-
-def _advice(case: Case, value: object, expected: object) -> str:
-    if isinstance(value, tuple) and not isinstance(expected, tuple):
-        return _("A single number is asked for.")
-    if any(is_long(plain(each)) for each in case.inputs):
-        return _("Try it on a smaller input, and compare with what you expect.")
-    return _("Work this one out by hand, then look for the difference.")

@@ -18,8 +18,15 @@ SECONDS = 20.0  # for one call of a reader's function: many times what the slowe
 class TooLong(CourseError):  # noqa: N818
     """A reader's function did not end in time."""
 
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            _("Your function still ran after {seconds:g} s.", seconds=seconds),
+            allowed=_("a function that ends"),
+            cure=_("Look at its loops: does each come to its end, for example by `step += 1`?"),
+        )
 
-class _Over(BaseException):
+
+class Over(BaseException):
     """The time is over: an error that no `except Exception` of the reader's catches."""
 
 
@@ -39,16 +46,12 @@ def time_limit() -> Iterator[None]:
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         yield
-    except _Over:
-        raise TooLong(
-            _("Your function still ran after {seconds:g} s.", seconds=SECONDS),
-            allowed=_("a function that ends"),
-            cure=_("Look at its loops: does each come to its end, for example by `step += 1`?"),
-        ) from None
+    except Over:
+        raise TooLong(SECONDS) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise _Over
+    raise Over

@@ -86,15 +86,13 @@ def same(value: object, expected: object, relative: float = ROUNDING, absolute: 
     return type(value) is type(expected) and bool(value == expected)
 
 
-def first_difference(
-    value: object, expected: object, relative: float, place: str = ""
-) -> tuple[str, object, object]:
-    """Returns the first part of a long value that differs from the expected one, with its place."""
+def first_difference(value: object, expected: object, relative: float, place: str = "") -> tuple[str, object]:
+    """Returns the first part of a long value that differs from the expected one, behind its place."""
     if isinstance(value, dict) or is_long(value):
         for inner, ours, theirs in _pairs(value, expected) or ():
             if not same(ours, theirs, relative):
                 return first_difference(ours, theirs, relative, place + inner)
-    return place, value, expected
+    return place, value
 
 
 def num_parts(value: object) -> int:

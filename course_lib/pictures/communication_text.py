@@ -65,25 +65,17 @@ def collective_lines(collective: Collective | None) -> list[str]:
 
 
 def collective_text(collective: Collective | None) -> list[str]:
-    """Returns the same, and the groups of devices."""
-    groups = [] if collective is None else [groups_text(collective)]
-    return [*collective_lines(collective), *groups]
+    """Returns the same, and who exchanges with whom: the devices of each group, behind its number."""
+    lines = collective_lines(collective)
+    if collective is None:
+        return lines
+    groups = enumerate(collective.groups, start=1)
+    return [*lines, " · ".join(f"{roman(at)}: {' '.join(map(str, group))}" for at, group in groups)]
 
 
 def exchange(collective: Collective) -> str:
     """Returns the collective with its mesh dimensions."""
     return _("{kind} over {dims}", kind=collective.kind, dims=dims_text(collective.mesh_dims))
-
-
-def groups_text(collective: Collective) -> str:
-    """Returns who exchanges with whom: the devices of each group, behind its number.
-
-    >>> from course_lib import MeshSpec
-    >>> groups_text(Collective(Kind.ALL_REDUCE, MeshSpec([("x", 2), ("y", 2)]), ("x",), 4))
-    'I: 0 2 · II: 1 3'
-    """
-    groups = enumerate(collective.groups, start=1)
-    return " · ".join(f"{roman(at)}: {' '.join(map(str, group))}" for at, group in groups)
 
 
 def roman(number: int) -> str:

@@ -52,11 +52,6 @@ class LayoutSpec:
                     cure=_('Use another mesh dimension or "unsharded" for one of the axes.'),
                 )
 
-    @classmethod
-    def replicated(cls, mesh: MeshSpec, num_axes: int) -> LayoutSpec:
-        """Returns the layout that gives every device the whole tensor."""
-        return cls([UNSHARDED] * num_axes, mesh)
-
     @property
     def num_axes(self) -> int:
         """The number of axes of the tensors that the layout fits."""

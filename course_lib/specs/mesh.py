@@ -84,12 +84,7 @@ class MeshSpec(DrawsItself):
         """Returns the devices that differ only along the mesh dimensions `names`, group by group.
 
         A collective over these dimensions runs once inside each group.
-
-        Raises:
-            CourseError: the mesh has no dimension of such a name.
         """
-        for name in names:
-            self.require_dim(name)
         groups: dict[tuple[int, ...], list[int]] = {}
         for device_id in range(self.size):
             fixed = tuple(at for name, at in self.coords(device_id).items() if name not in names)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from course_lib.errors import CourseError, one_of
+from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -68,16 +68,9 @@ class Plan:
             sizes: the size of each axis, such as `{"batch": 64, "features": 1200}`.
 
         Raises:
-            CourseError: an axis without a size, a size that does not divide among the places of its mesh
-                dimension, or one mesh dimension for two axes of a tensor.
+            CourseError: a size that does not divide among the places of its mesh dimension, or one mesh
+                dimension for two axes of a tensor.
         """
-        for axis in dict.fromkeys(itertools.chain(*tensors.values())):
-            one_of(
-                axis,
-                sizes,
-                _("The axis {axis!r} has no size.", axis=axis),
-                cure=_("Give the size of each axis, such as {example}.", example="{'batch': 64}"),
-            )
         return {name: self.layout(axes).of([sizes[axis] for axis in axes]) for name, axes in tensors.items()}
 
     def num_shards(self, axis: str) -> int:
@@ -114,9 +107,3 @@ def model_parallel(batch: int = 4, model: int = 2) -> Plan:
     """Returns the plan that splits the batch, and the hidden units over mesh dimension `model`."""
     mesh = MeshSpec([("batch", batch), ("model", model)])
     return Plan("model parallel", mesh, {"batch": "batch", "hidden": "model"})
-
-
-def spatial_parallel(batch: int = 2, feature: int = 2, model: int = 2) -> Plan:
-    """Returns the plan that splits the batch, the input features and the hidden units."""
-    mesh = MeshSpec([("batch", batch), ("feature", feature), ("model", model)])
-    return Plan("spatial parallel", mesh, {"batch": "batch", "features": "feature", "hidden": "model"})

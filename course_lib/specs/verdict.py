@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from course_lib.i18n import _
 
@@ -35,8 +34,3 @@ class Verdict:
         }
         parts = [", ".join(f"[{', '.join(each)}]" for each in self.layouts), ", ".join(self.collectives)]
         return " | ".join(part for part in (words[self.verdict], *parts, self.message) if part)
-
-
-def as_record(found: Verdict) -> dict[str, Any]:
-    """Returns a verdict as JSON has it, without what is empty."""
-    return {name: value for name, value in asdict(found).items() if value}

@@ -40,6 +40,7 @@ class TreeWidget(anywidget.AnyWidget):
 
     Attributes:
         kind: "explorer" for the element `<course-explorer>` of a page, and the class of what it shows.
+        carries_table: whether its element holds its table of views, since the book has no file of it.
         name: of its table of views in the book.
         title: what it is called in the reader's language, such as `later("Ring stepper")`.
     """
@@ -48,6 +49,7 @@ class TreeWidget(anywidget.AnyWidget):
     _ipython_display_ = None  # ipywidgets 7 would show itself with it, and leave the bundle below out
 
     kind: ClassVar[str]
+    carries_table: ClassVar[bool] = False
     name: Any
     title: Any
 
@@ -89,9 +91,18 @@ class TreeWidget(anywidget.AnyWidget):
         """Returns the state that a page shows first."""
         return self.page_settled(self.state)
 
-    def page_table(self) -> dict[str, Any] | None:
-        """Returns the table of its views for a page, where the book has no file of it."""
-        return None
+    def page_table(self) -> dict[str, Any]:
+        """Returns every view that choices on a page lead to, in the reader's language, as plain JSON values.
+
+        Returns:
+            `keys`, `views` and `leads_to`, with one entry a state: its key, the number of its view, and the
+            places of the states that its options lead to; and `parts`, to which numbers refer: nodes, which
+            have numbers in place of their attributes and of children that are no texts, and these attributes.
+        """
+        states, leads_to = self._reachable()
+        parts = _Parts()
+        views = [parts.number(self.page_tree(state)) for state in states.values()]
+        return {"keys": list(states), "views": views, "leads_to": leads_to, "parts": parts.contents}
 
     def still(self) -> Node:
         """Returns what is shown where there is neither a kernel nor the book's module."""
@@ -125,8 +136,9 @@ class TreeWidget(anywidget.AnyWidget):
         Where the page loads `widget.js`, the element comes to life; elsewhere what is inside it stays.
         """
         inside = shapes.markup(self.still())
-        if table := self.page_table():
-            text = json.dumps(table, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+        if self.carries_table:
+            text = json.dumps(self.page_table(), ensure_ascii=False, separators=(",", ":"))
+            text = text.replace("<", "\\u003c")
             inside = f'<script type="application/json">{text}</script>{inside}'
         file, first = table_file(self.name, language()), key(self.page_first())
         return f'<course-{self.kind} data-table="{file}" data-first="{first}">{inside}</course-{self.kind}>'
@@ -144,6 +156,19 @@ class TreeWidget(anywidget.AnyWidget):
             lang=language(),
             aria_label=self.title,
         )
+
+    def _reachable(self) -> tuple[dict[str, State], list[list[int]]]:
+        """Returns each state that choices lead to, under its key, and the places of those that follow."""
+        first = self.page_first()
+        states = {key(first): first}
+        following: dict[str, list[str]] = {}
+        while waiting := [name for name in states if name not in following]:
+            for name in waiting:
+                after = self.next_states(states[name])
+                following[name] = [key(state) for state in after]
+                states |= dict(zip(following[name], after, strict=True))
+        places = {name: place for place, name in enumerate(states)}
+        return states, [[places[name] for name in following[state]] for state in states]
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = super()._repr_mimebundle_(**options) or ({}, {})
@@ -174,6 +199,27 @@ class Explorer(TreeWidget):
     """A widget for choosing and looking."""
 
     kind = "explorer"
+
+
+class _Parts:
+    """The different nodes of some views, and the attributes of nodes: what comes twice is there once."""
+
+    def __init__(self) -> None:
+        self.contents: list[Any] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, tree: Node | str) -> int | str:
+        """Returns the number of a node; a text is left as it is."""
+        if isinstance(tree, str):
+            return tree
+        tag, attributes, *children = tree
+        return self._add([tag, self._add(attributes), *map(self.number, children)])
+
+    def _add(self, content: Any) -> int:
+        number = self._numbers.setdefault(json.dumps(content), len(self.contents))
+        if number == len(self.contents):
+            self.contents.append(content)
+        return number
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

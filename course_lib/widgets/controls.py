@@ -10,6 +10,8 @@ import copy
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from typing import Any, Literal, cast
 
 from course_lib.pictures.shapes import Node, node
@@ -86,18 +88,6 @@ class Group:
     controls: Sequence[Control]
 
 
-def value_at(state: State, path: Path) -> Any:
-    """Returns what the state says at a place.
-
-    >>> value_at({"mesh": [["x", 2]]}, ("mesh", 0, 1))
-    2
-    """
-    value: Any = state
-    for step in path:
-        value = value[step]
-    return value
-
-
 def with_value(state: State, path: Path, value: Any) -> State:
     """Returns a new state that differs at one place.
 
@@ -131,7 +121,7 @@ def _pieces(control: Control, state: State) -> list[Node]:
     if isinstance(control, Move):
         idle = "true" if control.idle else None
         return [_input(control, "button", json.dumps(control.value), value=control.text, aria_disabled=idle)]
-    chosen = value_at(state, control.path)
+    chosen: Any = reduce(getitem, control.path, cast(Any, state))
     if isinstance(control, Field):
         is_text, value = control.kind == "text", "" if chosen is None else str(chosen)
         limits: dict[str, Any] = {"min": control.least, "max": control.most, "step": control.step}

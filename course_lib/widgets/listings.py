@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from course_lib.code.choices import FRAMEWORKS, Choice, sections_of
 from course_lib.i18n import _
 from course_lib.pictures.shapes import Node, node
+
+
+def code_listings(choice: Choice) -> Node:
+    """Returns the code of a choice in each framework."""
+    return listings(_("The code of this choice"), {name: sections_of(choice, name) for name in FRAMEWORKS})
 
 
 def listings(heading: str, programs: Mapping[str, Sequence[str]]) -> Node:

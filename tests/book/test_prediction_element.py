@@ -28,9 +28,9 @@ def small_lesson():
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    choices.forget()
+    choices._choices.clear()
     yield
-    choices.forget()
+    choices._choices.clear()
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ ATTEMPTS = {
         takes_long=True,
         right=(by_differences, by_products, lambda *rows: tf.stack(by_differences(*rows))),
         wrong=(
-            (lambda *rows: by_differences(*rows)[::-1], "swapped"),
+            (lambda *rows: by_differences(*rows)[::-1], "label 0 and answer 1"),
             (of_the_batch, "moving moments"),
             (with_a_mask, "Sum the weights"),
             (with_a_new_axis, "expand_dims"),

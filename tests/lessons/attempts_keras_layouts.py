@@ -9,9 +9,9 @@ from tests.lessons.attempts import Attempts
 Layout, UNSHARDED = tf.experimental.dtensor.Layout, tf.experimental.dtensor.UNSHARDED
 
 
-def map_of(layouts, *, its_mesh=True):
+def map_of(layouts):
     def small_enough(mesh):
-        made = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh if its_mesh else None)
+        made = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
         for pattern, entries in layouts.items():
             made[pattern] = Layout(entries, mesh)
         return made
@@ -67,22 +67,6 @@ def applied_in_another_function(model, optimizer):
     return maker(make=lambda model, optimizer: Applying)(model, optimizer)
 
 
-def tape_outside(model, optimizer):
-    @tf.function
-    def loss_of(inputs, labels):
-        logits = model(inputs, training=True)
-        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
-
-    def step(inputs, labels):
-        with tf.GradientTape() as tape:
-            loss = loss_of(inputs, labels)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss
-
-    return step
-
-
 def uncombined(model, optimizer):
     step = IN_ONE_FUNCTION(model, optimizer)
 
@@ -114,7 +98,6 @@ ATTEMPTS = {
                 map_of({**RIGHT, "first.kernel": ["batch", "model"], "second.kernel": ["batch", UNSHARDED]}),
                 "Contracting dimension",
             ),
-            (map_of(RIGHT, its_mesh=False), "mesh=mesh"),
             (lambda mesh: RIGHT, "LayoutMap"),
         ),
     ),

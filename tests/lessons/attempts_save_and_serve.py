@@ -43,8 +43,8 @@ def predicted(vectorizer, model, texts, *, scaled=True, axis=1, own_moments=Fals
     return tf.nn.softmax(model.logits(hidden, *moments))
 
 
-def labelled(probabilities, names=("bad", "good")):
-    label = tf.gather(names, tf.argmax(probabilities, axis=1))
+def labelled(probabilities):
+    label = tf.gather(["bad", "good"], tf.argmax(probabilities, axis=1))
     return {"label": label, "probability": tf.reduce_max(probabilities, axis=1)}
 
 
@@ -54,11 +54,6 @@ def with_where(*inputs):
         "probability": tf.maximum(good, 1 - good),
         "label": tf.where(good > 0.5, tf.constant("good"), tf.constant("bad")),
     }
-
-
-def with_logits(vectorizer, model, texts):
-    hidden = model.hidden(tf.math.l2_normalize(vectorizer(texts), axis=1))
-    return labelled(model.logits(hidden, model.mean, model.variance))
 
 
 Classifier = program("save_and_serve").Classifier
@@ -102,14 +97,6 @@ ATTEMPTS = {
             (serving(lambda *inputs: labelled(predicted(*inputs, own_moments=True))), "what else is asked"),
             (serving(lambda *inputs: labelled(predicted(*inputs, scaled=False))), "length 1"),
             (serving(lambda *inputs: labelled(predicted(*inputs, axis=0))), "Go through"),
-            (serving(with_logits), "tf.nn.softmax"),
-            (serving(lambda *inputs: labelled(predicted(*inputs), ("good", "bad"))), "wrong way round"),
-            (
-                serving(
-                    lambda *inputs: {**labelled(predicted(*inputs)), "probability": predicted(*inputs)[:, 1]}
-                ),
-                "good for each text",
-            ),
             (serving(in_python), "In another process"),
             (serving(lambda *inputs: labelled(predicted(*inputs)), spec=None), "input_signature"),
             (

@@ -73,7 +73,7 @@ def test_variables_keep_their_values_also_those_that_a_called_function_writes():
 def test_values_that_differ_from_numpys_are_told(monkeypatch):
     right = dtensor.unpack
     monkeypatch.setattr(dtensor, "unpack", lambda tensor: [part + np.float32(1) for part in right(tensor)])
-    compared = relayout(ROWS.of(ONES.shape), LayoutSpec.replicated(GRID, 2))
+    compared = relayout(ROWS.of(ONES.shape), LayoutSpec([UNSHARDED] * 2, GRID))
     assert compared.observed == compared.expected
     assert not compared.values_agree
     assert not compared.agrees

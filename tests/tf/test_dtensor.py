@@ -56,7 +56,7 @@ def same(first, second) -> bool:
 def test_shards_are_those_that_tensorflow_understands_and_makes_itself_on_every_layout(mesh):
     real = ours.create_mesh(mesh)
     for num_axes in (1, 2, 3):
-        replicated = LayoutSpec.replicated(mesh, num_axes)
+        replicated = LayoutSpec([UNSHARDED] * num_axes, mesh)
         for layout in layouts(mesh, num_axes):
             value = numbered(layout)
             packed = ours.pack(value, layout, real)

@@ -12,7 +12,8 @@ from course_lib import CourseError, MeshSpec
 from course_lib.devices import graphs
 from course_lib.devices.dtensor import create_mesh, to_layout, to_numpy
 from course_lib.specs.mesh import UNSHARDED
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
+from course_lib.specs.plan import Plan, data_parallel, model_parallel
+from tests.code_choices import SPATIAL
 from tests.course import from_lesson, program
 
 tf = course_lib.start_tensorflow()
@@ -79,7 +80,7 @@ def told_and_seen(lesson, plan, sizes):
             "batch 96, batch 96, model 128, batch 96, batch 96, batch 115200, batch 96, batch 192",
         ),
         (
-            spatial_parallel(),
+            SPATIAL,
             "feature 3072, batch 96, batch 96, model 256, batch 96, batch 96, batch 57600, batch 96,"
             " batch 192",
         ),

@@ -4,7 +4,6 @@ import pytest
 
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.widgets.base import key
-from course_lib.widgets.table import page_table
 from tests.course import from_lesson
 from tests.explored import choose, nodes, press, text_of
 
@@ -64,7 +63,7 @@ def test_what_a_notebook_stores_holds_no_measured_figure(explorer):
 
 
 def test_a_page_shows_what_was_recorded_up_to_the_chosen_batch_size_and_says_so():
-    table = page_table(BatchSizeExplorer())
+    table = BatchSizeExplorer().page_table()
     assert table["keys"] == [key({"batch_size": size}) for size in (None, *BATCH_SIZES)]
     page = BatchSizeExplorer()
     told = text_of(page_view(page, 128), " ")

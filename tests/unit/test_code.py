@@ -13,8 +13,7 @@ from course_lib import MeshSpec
 from course_lib.code.choices import FRAMEWORKS, REQUIREMENTS, code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
-from course_lib.specs.plan import spatial_parallel
-from tests.code_choices import PLANS, page_shardings, untidy
+from tests.code_choices import PLANS, SPATIAL, page_shardings, untidy
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).with_name("programs")
@@ -24,7 +23,7 @@ CHOICES = {
     "rows": LayoutSpec(["x", UNSHARDED], GRID).of((8, 6)),
     "three-axes": LayoutSpec(["r", UNSHARDED, "p"], CUBE).of((4, 6, 8)),
     "whole": LayoutSpec([UNSHARDED], MeshSpec([("batch", 6)])).of((24,)),
-    "plan": spatial_parallel(2, 2, 2),
+    "plan": SPATIAL,
 }
 
 

@@ -22,7 +22,6 @@ from course_lib.explorers.experiment import Experiment
 from course_lib.i18n import languages, set_language
 from course_lib.widgets.base import Explorer, key
 from course_lib.widgets.controls import Field, leads_to, with_value
-from course_lib.widgets.table import page_table
 from tests.explored import choose, inputs, press, shown, whole
 from tools.book.explorers import widgets
 
@@ -49,7 +48,7 @@ def states_on_a_page(explorer) -> dict[str, dict]:
 @functools.cache
 def table_of(name: str) -> dict:
     """Returns the table of an explorer for English pages, which takes seconds to make."""
-    return page_table(EXPLORERS[name]())
+    return EXPLORERS[name]().page_table()
 
 
 @each_explorer

@@ -68,7 +68,7 @@ def test_an_object_is_shown_as_its_picture_and_stays_one_line_elsewhere(thing, l
 
 
 def test_what_cannot_be_drawn_is_shown_as_a_line_and_the_reason():
-    data, metadata = DisplayFormatter().format(LayoutSpec.replicated(MESH_3X2, 4).of((1, 2, 3, 4)))
+    data, metadata = DisplayFormatter().format(LayoutSpec([UNSHARDED] * 4, MESH_3X2).of((1, 2, 3, 4)))
     assert data["text/plain"].endswith(".of((1, 2, 3, 4))\n" + FOUR_AXES)
     assert set(data) == {"text/plain"}
     assert metadata == {}

@@ -14,9 +14,10 @@ from course_lib.specs.components import Comparison, Components
 from course_lib.specs.explanation import Explanation
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
-from course_lib.specs.plan import data_parallel, spatial_parallel
+from course_lib.specs.plan import data_parallel
 from course_lib.specs.sharding import numbered_tensor
 from lessons.strategies.global_batches import ReceivedExamples
+from tests.code_choices import SPATIAL
 from tests.course import from_lesson
 from tests.drawn import SVG, tree
 
@@ -63,7 +64,7 @@ PICTURES = {
         product(LayoutSpec([UNSHARDED, "x"], GRID).of((16, 8)), LayoutSpec(["x", "y"], GRID).of((8, 24)))
     ),
     "scheme-data-parallel": lambda: Scheme(data_parallel(4), {**PARAMETERS, "labels": ("batch",)}, SIZES),
-    "scheme-spatial": lambda: Scheme(spatial_parallel(), PARAMETERS, SIZES),
+    "scheme-spatial": lambda: Scheme(SPATIAL, PARAMETERS, SIZES),
     "reduction-of-gradients": lambda: Reduction(
         TWO, "batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2
     ),

@@ -122,7 +122,7 @@ def test_an_illegal_choice_is_refused_in_words_and_cannot_be_run(choices, told):
     assert told in text_of(lab.view)
     assert "disabled" in button(lab.view, "run")
     press(lab, "run")
-    assert lab.runs == ()
+    assert lab.runs == []
     for name, value in (("scheme", "one device"), ("batch_size", 64), ("learning_rate", 0.01), ("epochs", 3)):
         choose(lab, name, value)
     assert "disabled" not in button(lab.view, "run")

@@ -12,7 +12,7 @@ from course_lib.pictures import shapes
 from course_lib.pictures.arranging import document
 from tests.course import from_lesson
 
-ring_text = from_lesson("communication", "ring_text")
+sentences = from_lesson("communication.ring_explorer", "_sentences")
 KINDS, Ring = from_lesson("communication.ring", "KINDS", "Ring")
 chunks_drawing = from_lesson("communication.ring_picture", "chunks_drawing")
 
@@ -58,7 +58,7 @@ def test_devices_hold_what_messages_bring_and_end_with_what_is_wanted(ring):
     ],
 )
 def test_each_step_says_what_came_of_it(ring, step, told):
-    assert told in " ".join(ring_text.sentences(ring.after(step)))
+    assert told in " ".join(sentences(ring.after(step)))
 
 
 @given(rings(), st.data())

@@ -17,7 +17,6 @@ from course_lib.exercises.cards import Card
 from course_lib.exercises.questions import predictions
 from course_lib.i18n import set_language
 from course_lib.widgets.base import Explorer, TreeWidget, table_file
-from course_lib.widgets.table import page_table
 
 
 def write_tables(
@@ -28,7 +27,7 @@ def write_tables(
     for language in languages:
         set_language(language)
         for name, make in makers.items():
-            text = json.dumps(page_table(make()), ensure_ascii=False, separators=(",", ":"))
+            text = json.dumps(make().page_table(), ensure_ascii=False, separators=(",", ":"))
             (folder / table_file(name, language)).write_text(text, encoding="utf-8")
 
 

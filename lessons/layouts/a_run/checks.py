@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +41,8 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> list[float] | 
     with on_devices() as (tf, real):
         variable = tf.experimental.dtensor.DVariable
         model = small_model(
-            small_values(), lambda value: variable(real.pack(value, LayoutSpec.replicated(_MESH, value.ndim)))
+            small_values(),
+            lambda value: variable(real.pack(value, LayoutSpec([UNSHARDED] * value.ndim, _MESH))),
         )
         rows = [real.pack(x, LayoutSpec(["batch", UNSHARDED], _MESH))]
         rows += [real.pack(each, LayoutSpec(["batch"], _MESH)) for each in (y, weight)]
@@ -63,14 +63,8 @@ def errors(answer: Errors) -> str | None:
             lambda x, y, weight: _errors(x, y, np.ones_like(weight)): _(
                 "The rows that fill up are counted like reviews. Multiply by the weights."
             ),
-            lambda *rows: _errors(*rows)[::-1]: _(
-                "The two kinds are swapped: label 0 and answer 1 come first."
-            ),
             lambda *rows: _errors(*rows, own_moments=True): _(
                 "The rows are normalised with the moments of their batch. Give the model the moving moments."
-            ),
-            lambda x, y, weight: tuple(each / weight.sum() for each in _errors(x, y, weight)): _(
-                "Count the mistakes: do not divide by the number of reviews or of rows."
             ),
         },
         run=_called,
@@ -100,16 +94,6 @@ def break_even(answer: Callable[..., Any]) -> str | None:
         misconceptions={
             lambda fixed, per_row, devices: fixed / per_row: _(
                 "This forgets that each of the devices still computes its share of the rows."
-            ),
-            lambda fixed, per_row, devices: fixed / (per_row * devices): _(
-                "Each row takes `per_row` on one device. Which part of it is saved when the rows are shared?"
-            ),
-            lambda fixed, per_row, devices: fixed / per_row * (1 - 1 / devices): _(
-                "This multiplies `fixed` by the part of each row's time that is saved. Solve for `rows` once"
-                " more: without brackets, `a / b * c` multiplies by `c`."
-            ),
-            lambda *costs: math.ceil(_break_even(*costs)): _(
-                "Do not round: the number of rows keeps its fraction."
             ),
         },
     )

@@ -28,11 +28,6 @@ class StepTimes:
     one_device_seconds: float
     eight_devices_seconds: float
 
-    @property
-    def speedup(self) -> float:
-        """The time on one device divided by the time on eight: above 1 where eight are faster."""
-        return self.one_device_seconds / self.eight_devices_seconds
-
 
 def measuring(steps_of: Callable[[int], tuple[Step, Step]]) -> Callable[[int], StepTimes]:
     """Returns a function from a batch size to the times of a step of that size. It takes seconds.

@@ -15,19 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError, one_of
-from course_lib.exercises.limit import TooLong
+from course_lib.exercises.limit import Over, TooLong
 from course_lib.i18n import _
 
 Array = npt.NDArray[Any]
 OnDevice = Callable[[Array, "Device"], Any]
 
 
-class _Over(BaseException):
-    """The time is over; no `except Exception` of a reader's catches it."""
-
-
 class _NothingComes(CourseError):  # noqa: N818
     """A device waits for an array that nobody sends. Where another error was raised, that is the cause."""
+
+    def __init__(self, sender: int, receiver: int) -> None:
+        numbers = {"receiver": receiver, "sender": sender}
+        super().__init__(
+            _("Device {receiver} waits for an array from device {sender}, and none will come.", **numbers),
+            allowed=_("as many `receive` as `send`"),
+            cure=_(
+                "Let every device send as often as its receiver receives from it, and send before it waits."
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ class Device:
         except Empty:
             array = None
         if array is None:
-            raise _nothing_comes(sender, self.id)
+            raise _NothingComes(sender, self.id)
         return array
 
     def leave(self) -> None:
@@ -154,13 +160,13 @@ def run_on_each(
         runs = [threads.submit(run, device) for device in devices]
     errors = [error for each in runs if (error := each.exception())]
     for error in sorted(errors, key=_is_consequence):
-        raise _endless(seconds) if isinstance(error, _Over) else error
+        raise TooLong(seconds) if isinstance(error, Over) else error
     return Exchange(tuple(each.result() for each in runs), tuple(each.bytes_sent for each in devices))
 
 
 def _is_consequence(error: BaseException) -> int:
     """Returns 0 for an error of the reader's, and more for one that may only follow from another device's."""
-    return 2 if isinstance(error, _NothingComes) else 1 if isinstance(error, _Over) else 0
+    return 2 if isinstance(error, _NothingComes) else 1 if isinstance(error, Over) else 0
 
 
 def _ended_after(deadline: float) -> Callable[[FrameType, str, Any], Any]:
@@ -171,27 +177,7 @@ def _ended_after(deadline: float) -> Callable[[FrameType, str, Any], Any]:
 
     def trace(_frame: FrameType, event: str, _argument: Any) -> Any:
         if event == "line" and time.monotonic() > deadline:
-            raise _Over
+            raise Over
         return trace
 
     return trace
-
-
-def _nothing_comes(sender: int, receiver: int) -> CourseError:
-    return _NothingComes(
-        _(
-            "Device {receiver} waits for an array from device {sender}, and none will come.",
-            receiver=receiver,
-            sender=sender,
-        ),
-        allowed=_("as many `receive` as `send`"),
-        cure=_("Let every device send as often as its receiver receives from it, and send before it waits."),
-    )
-
-
-def _endless(seconds: float) -> TooLong:
-    return TooLong(
-        _("The function has not ended after {seconds:g} seconds.", seconds=seconds),
-        allowed=_("loops that end on every device"),
-        cure=_("Does the loop count its steps? A `while` needs a line such as `step += 1`."),
-    )

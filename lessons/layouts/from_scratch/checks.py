@@ -26,10 +26,6 @@ _RATE, _STAYS, _STEPS, _ROWS = 0.05, 0.9, 4, 8
 _SIZES = {"first": 2, "second": 3, "third": 1}
 
 
-def _corrected(step: int) -> float:
-    return float(np.sqrt(1 - _BETA_2**step) / (1 - _BETA_1**step))
-
-
 def _added(square: Array, step: int) -> Array:
     return np.asarray(np.sqrt(square) + _EPSILON)
 
@@ -38,8 +34,8 @@ def _to_the_corrected_root(square: Array, step: int) -> Array:
     return np.asarray(np.sqrt(square) + _EPSILON * np.sqrt(1 - _BETA_2**step))
 
 
-def _adam(correction: Callable[[int], float], divisor: Callable[[Array, int], Array] = _added) -> Adam:
-    """Returns Adam with that correction of the bias in a step, and that divisor of the mean."""
+def _adam(divisor: Callable[[Array, int], Array] = _added, *, corrects: bool = True) -> Adam:
+    """Returns Adam with that divisor of the mean, and with the correction of the bias or without."""
 
     def adam(variable: Array, gradients: list[Array], learning_rate: float) -> Array:
         value = np.array(variable, np.float64)
@@ -47,13 +43,14 @@ def _adam(correction: Callable[[int], float], divisor: Callable[[Array, int], Ar
         for step, gradient in enumerate(gradients, 1):
             mean = _BETA_1 * mean + (1 - _BETA_1) * gradient
             square = _BETA_2 * square + (1 - _BETA_2) * gradient**2
-            value = value - learning_rate * correction(step) * mean / divisor(square, step)
+            correction = np.sqrt(1 - _BETA_2**step) / (1 - _BETA_1**step) if corrects else 1.0
+            value = value - learning_rate * correction * mean / divisor(square, step)
         return value
 
     return adam
 
 
-right_adam = _adam(_corrected)
+right_adam = _adam()
 
 
 def _draw_gradients(random: np.random.Generator) -> tuple[Array, list[Array], float]:
@@ -72,20 +69,11 @@ def adam(answer: Adam) -> str | None:
         right_adam,
         [Case((np.ones(1), [np.array([2.0])], 0.5)), *drawn(_draw_gradients, 20)],
         misconceptions={
-            _adam(lambda step: 1.0): _(
-                "The averages begin at zero and are not corrected for that: use $c_t$."
-            ),
-            _adam(lambda step: _corrected(1)): _(
-                "The correction of the first step for ever: count the steps."
-            ),
-            _adam(lambda step: _corrected(step - 1)): _("The first step is $t = 1$. At 0, $c_t$ is 0 / 0."),
-            _adam(lambda step: 1 / (1 - _BETA_1**step)): _(
-                "Only one of the two averages is corrected here: $c_t$ has a factor for each."
-            ),
-            _adam(_corrected, lambda square, step: np.sqrt(square + _EPSILON)): _(
+            _adam(corrects=False): _("The averages begin at zero and are not corrected for that: use $c_t$."),
+            _adam(lambda square, step: np.sqrt(square + _EPSILON)): _(
                 "Epsilon is under the root here. Add it to the root."
             ),
-            _adam(_corrected, _to_the_corrected_root): _(
+            _adam(_to_the_corrected_root): _(
                 "Epsilon is added to the root of the corrected average, as in PyTorch's Adam. The formula of"
                 " this lesson adds it to the root of $v$ and corrects the quotient."
             ),
@@ -95,16 +83,14 @@ def adam(answer: Adam) -> str | None:
 
 def _draw_steps(random: np.random.Generator) -> tuple[Values, list[Values]]:
     """Returns the first values of three variables, and for each step the rows whose sums are gradients."""
-    values = {name: random.integers(-4, 5, size) / 2 for name, size in _SIZES.items()}
-    steps = [
-        {name: random.integers(-4, 5, (_ROWS, size)) / 4 for name, size in _SIZES.items()}
-        for _step in range(_STEPS)
-    ]
-    return _in_float32(values), list(map(_in_float32, steps))
 
+    def numbers(*rows: int) -> Values:
+        return {
+            name: (random.integers(-4, 5, (*rows, size)) / 4).astype(np.float32)
+            for name, size in _SIZES.items()
+        }
 
-def _in_float32(arrays: Values) -> Values:
-    return {name: array.astype(np.float32) for name, array in arrays.items()}
+    return numbers(), [numbers(_ROWS) for _step in range(_STEPS)]
 
 
 def _after(move: Move) -> Callable[[Values, list[Values]], Values]:
@@ -164,17 +150,11 @@ def momentum(answer: Momentum) -> str | None:
     if is_stub(answer):
         raise NotAnswered
     misconceptions: dict[Callable[..., Any], str] = {
-        _after(lambda w, v, step: (w + v, _STAYS * v - step)): _(
-            "The variables move by the velocity from before this step. Take the new one."
-        ),
         _after(lambda w, v, step: (w, v)): _(
             "Nothing was written. Write both new values into the variables, with `assign` or `assign_add`."
         ),
         _after(lambda w, v, step: (w + _STAYS * v - step / 8, _STAYS * v - step / 8)): _(
             "Do not divide by the devices: with DTensor a gradient is that of the whole batch already."
-        ),
-        _after(lambda w, v, step: (w - step, v)): _(
-            "That is plain gradient descent: the velocities stay at zero. Write them for the next step."
         ),
     }
     told = ngettext("{count} step with three variables", "{count} steps with three variables", _STEPS)

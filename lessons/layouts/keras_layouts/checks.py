@@ -58,8 +58,6 @@ def layout_map(answer: Callable[[Any], Any]) -> str | None:
 
 def _map_hint(layouts: Any, dtensor: Any) -> str | None:
     """Says what tf_keras would pass over in silence; refuses in words what TensorFlow would stumble over."""
-    if layouts.get_default_mesh() is None:
-        return _("The LayoutMap has no mesh. Write `LayoutMap(mesh=mesh)`.")
     by_pattern = {pattern: layouts[pattern] for pattern in layouts}
     shapes: dict[str, tuple[int, ...]] = {f"{name}.kernel": shape for name, shape in _SHAPES.items()}
     shapes |= {f"{name}.bias": shape[1:] for name, shape in _SHAPES.items()}
@@ -96,10 +94,8 @@ def _sequential(num_features: int, *layers: Any) -> Any:
     return tf_keras.Sequential([tf_keras.Input((num_features,)), *layers])
 
 
-def _on_one_device(
-    factor: float = 1.0, *, loss_factor: float = 1.0, training: bool = True
-) -> Callable[[Batches], dict[str, Any]]:
-    """Returns steps on one device with multiples of the right gradients, which say a multiple of the loss."""
+def _on_one_device(factor: float = 1.0, *, training: bool = True) -> Callable[[Batches], dict[str, Any]]:
+    """Returns steps on one device with multiples of the right gradients."""
 
     def trained(batches: Batches) -> dict[str, Any]:
         tf = start_tensorflow()
@@ -112,9 +108,8 @@ def _on_one_device(
                 logits = model(features, training=training)
                 loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
             gradients = [factor * each for each in tape.gradient(loss, model.trainable_variables)]
-            if factor:
-                optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-            losses.append(loss_factor * float(loss))
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            losses.append(float(loss))
         return _found(losses, [weight.numpy() for weight in model.weights], optimizer)
 
     return trained
@@ -135,12 +130,6 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
             [Case((batches,), told=_("three batches of eight rows on the mesh {mesh}", mesh=_STEP_MESH))],
             run=_steps_on_devices,
             misconceptions={
-                _on_one_device(0.0): _(
-                    "After your steps no weight has changed. Give the gradients to the optimizer."
-                ),
-                _on_one_device(8, loss_factor=8): _(
-                    "These are steps for the sum of the losses. Take their mean."
-                ),
                 _on_one_device(1 / 8): _(
                     "Do not divide by the devices: with DTensor a gradient is that of the whole batch"
                     " already."

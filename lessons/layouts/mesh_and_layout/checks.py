@@ -43,18 +43,15 @@ def cut(answer: Cut) -> str | None:
             raise CourseError(_("Keep the array's number type: DTensors of unlike types cannot be added."))
         return components
 
-    misconceptions: dict[Cut, str] = {
-        _cut_by_mesh_shape: _(
-            "This cuts an axis into as many parts as the mesh dimension of the same number has positions."
-            " The layout may give the axis another dimension: ask `layout.num_shards(axis)`."
-        ),
-        _each_block_once: _("Give every device its component: devices with equal blocks get one each."),
-    }
+    by_mesh_shape = _(
+        "This cuts an axis into as many parts as the mesh dimension of the same number has positions."
+        " The layout may give the axis another dimension: ask `layout.num_shards(axis)`."
+    )
     random = np.random.default_rng(0)
     trap = (numbered_tensor((8, 4)) + 0.5, _TRAP)
     cases = [_told(*inputs) for inputs in [trap, *[_random_sharding(random) for _case in range(_NUM_CASES)]]]
     cases.append(_told(np.arange(8), LayoutSpec(["model"], _TRAP.mesh)))  # as labels are
-    return judge(answer, _cut, cases, misconceptions=misconceptions, run=on_a_mesh)
+    return judge(answer, _cut, cases, misconceptions={_cut_by_mesh_shape: by_mesh_shape}, run=on_a_mesh)
 
 
 def _told(whole: Array, layout: LayoutSpec) -> Case:
@@ -77,10 +74,6 @@ def _cut_by_mesh_shape(whole: Array, layout: LayoutSpec) -> list[Array]:
                 part = parts[layout.mesh.coords(device_id)[dim]]
         components.append(part)
     return components
-
-
-def _each_block_once(whole: Array, layout: LayoutSpec) -> list[Array]:
-    return [whole[block.index] for block in layout.of(whole.shape).blocks]
 
 
 def _random_sharding(random: np.random.Generator) -> tuple[Array, LayoutSpec]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy.typing as npt
 
-from course_lib.code.choices import FRAMEWORKS, sections_of
 from course_lib.explorers.experiment import Experiment
 from course_lib.i18n import _, later
 from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
@@ -19,7 +18,7 @@ from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import State
-from course_lib.widgets.listings import listings
+from course_lib.widgets.listings import code_listings
 from lessons.layouts import mesh_layout_state as states
 
 Observe = Callable[[Sharding], Sequence[npt.ArrayLike]]
@@ -93,9 +92,7 @@ class MeshLayoutExplorer(Experiment):
 
     def below(self, state: State) -> Sequence[Node]:
         """Returns the code of the choice."""
-        sharding = states.sharding_of(state)
-        programs = {name: sections_of(sharding, name) for name in FRAMEWORKS}
-        return [listings(_("The code of this choice"), programs)]
+        return [code_listings(states.sharding_of(state))]
 
 
 def _facts(sharding: Sharding) -> Node:

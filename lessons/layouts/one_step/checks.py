@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,6 @@ from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from lessons.layouts.layout_hints import layouts_hint
-
-Moment = Callable[[Array, Array], Any]
-Mistakes = dict[Moment, str]
 
 _MESH = MeshSpec([("batch", 8)])
 _ROWS = LayoutSpec(["batch", UNSHARDED], _MESH)
@@ -50,15 +48,15 @@ def _mean(hidden: Array, weights: Array) -> Array:
     return np.asarray((weights * hidden).sum(axis=0) / weights.sum())
 
 
-def _squares(hidden: Array, weights: Array) -> Array:
-    return (hidden - _mean(hidden, weights)) ** 2
+def _moments(
+    hidden: Array, weights: Array, mean_of: Callable[[Array, Array], Array] = _mean
+) -> dict[str, Array]:
+    """Returns the mean and the variance, both made by one way to take a mean."""
+    mean = mean_of(hidden, weights)
+    return {"mean": mean, "variance": mean_of((hidden - mean) ** 2, weights)}
 
 
-def _variance(hidden: Array, weights: Array) -> Array:
-    return _mean(_squares(hidden, weights), weights)
-
-
-@exercise("one_step-moments", right=_variance)
+@exercise("one_step-moments", right=_moments)
 def moments(answer: Callable[..., Any]) -> str | None:
     """The moments of the rows of weight 1, of a batch that lies on eight devices."""
     refuse_new_axis(answer)
@@ -71,65 +69,45 @@ def moments(answer: Callable[..., Any]) -> str | None:
     )
 
 
-def _hint(answer: Callable[..., Any], called: Callable[..., Any]) -> str | None:
-    """Returns what is wrong with the means, or else with the variances; None where both are right."""
-    cases = drawn(_padded_batch, count=4)
-    wrong_means: Mistakes = {
-        lambda hidden, weights: hidden.mean(axis=0): _(
-            "The mean is that of all rows: the padding counts too."
+def _hint(answer: Callable[..., Any], run: Callable[..., Any]) -> str | None:
+    return judge(
+        answer,
+        _moments,
+        drawn(_padded_batch, count=4),
+        misconceptions={
+            partial(_moments, mean_of=lambda hidden, _weights: hidden.mean(axis=0)): _(
+                "The mean is that of all rows: the padding counts too."
+            ),
+            lambda hidden, weights: {
+                name: np.sqrt(each) if name == "variance" else each
+                for name, each in _moments(hidden, weights).items()
+            }: _("The mean is right. The second is a standard deviation; its square is asked for."),
+        },
+        run=run,
+        advice=_(
+            "Both results have the shape (units,): the mean of the rows of weight 1, then the mean of their"
+            " squared distances from it."
         ),
-        lambda hidden, weights: (weights * hidden).mean(axis=0): _(
-            "The sum for the mean is divided by the number of all rows. How many of them count?"
-        ),
-        _variance: _("The mean comes first, then the variance."),
-    }
-    wrong_variances: Mistakes = {
-        lambda hidden, weights: _squares(hidden, weights).mean(axis=0): _(
-            "The mean is right. In the variance the padding counts too."
-        ),
-        lambda hidden, weights: (weights * _squares(hidden, weights)).mean(axis=0): _(
-            "The mean is right. The variance is divided by the number of all rows. How many of them count?"
-        ),
-        lambda hidden, weights: np.sqrt(_variance(hidden, weights)): _(
-            "The mean is right. The second is a standard deviation; its square is asked for."
-        ),
-    }
-    advice = _(
-        "Both results have the shape (units,): the mean of the rows of weight 1, then the mean of their"
-        " squared distances from it."
     )
-    parts = ((_mean, wrong_means), (_variance, wrong_variances))
-    hints = (
-        judge(
-            answer,
-            right,
-            cases,
-            misconceptions=wrong,
-            run=lambda *given, at=at: called(*given)[at],
-            advice=advice,
-        )
-        for at, (right, wrong) in enumerate(parts)
-    )
-    return next(filter(None, hints), None)
 
 
-def _on_eight_devices(answer: Callable[..., Any], hidden: Array, weights: Array) -> tuple[Any, Any]:
+def _on_eight_devices(answer: Callable[..., Any], hidden: Array, weights: Array) -> dict[str, Any]:
     """Returns the two results of a function of DTensors, joined from what devices hold."""
     with on_devices() as (tf, dtensor):
         given = dtensor.pack(hidden, _ROWS), dtensor.pack(weights, _ROWS)
-        return _pair(tf.nest.map_structure(dtensor.to_numpy, tf.function(answer)(*given)))
+        return _named(tf.nest.map_structure(dtensor.to_numpy, tf.function(answer)(*given)))
 
 
-def _on_one_device(answer: Callable[..., Any], hidden: Array, weights: Array) -> tuple[Any, Any]:
+def _on_one_device(answer: Callable[..., Any], hidden: Array, weights: Array) -> dict[str, Any]:
     """Returns the same of ordinary tensors."""
     tf = start_tensorflow()
-    return _pair(answer(tf.constant(hidden), tf.constant(weights)))
+    return _named(answer(tf.constant(hidden), tf.constant(weights)))
 
 
-def _pair(results: Any) -> tuple[Any, Any]:
+def _named(results: Any) -> dict[str, Any]:
     if not isinstance(results, (tuple, list)) or len(results) != 2:
         raise CourseError(_("Two results are asked for: return the mean, then the variance."))
-    return results[0], results[1]
+    return {"mean": results[0], "variance": results[1]}
 
 
 def _padded_batch(random: np.random.Generator) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,6 @@ _LAYOUTS = (
 )
 
 
-def _components(whole: Array, layout: LayoutSpec) -> list[Array]:
-    return layout.of(whole.shape).split(whole)
-
-
 @exercise("save_and_serve-gather", right=Callable)
 def gather(answer: Callable[[Any], Any]) -> str | None:
     """The whole value of a DVariable, an array."""
@@ -62,12 +59,9 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         lambda whole, _layout: whole,
         cases,
         misconceptions={
-            lambda whole, layout: np.concatenate(_components(whole, layout)): _(
+            lambda whole, layout: np.concatenate(layout.of(whole.shape).split(whole)): _(
                 "This lays the shards one after the other, in the order of the devices. Which part of the"
                 " whole does each of them hold?"
-            ),
-            lambda whole, layout: _components(whole, layout)[0]: _(
-                "This is what the first device holds. Where a variable is split, others hold the rest."
             ),
         },
         run=run,
@@ -108,20 +102,13 @@ def _parts() -> tuple[Any, Any]:
     return vectorizer, small_model(values, tf.Variable)
 
 
-def _probabilities(
-    texts: Texts,
-    *,
-    own_moments: bool = False,
-    scaled: bool = True,
-    softmax: bool = True,
-) -> Array:
-    """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`.
+def _predicted(texts: Texts, *, own_moments: bool = False, scaled: bool = True) -> dict[str, list[Any]]:
+    """Returns labels and probabilities of texts of small letters, without TensorFlow.
 
     Args:
         texts: the texts.
         own_moments: whether rows are normalised with the moments of these texts.
         scaled: whether rows are scaled.
-        softmax: whether probabilities are returned, or logits.
     """
     rows = np.zeros((len(texts), len(_VOCABULARY)))
     for row, text in zip(rows, texts, strict=True):
@@ -130,20 +117,10 @@ def _probabilities(
     rows *= _WEIGHTS
     if scaled:
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)  # no word: stays 0
-    logits = logits_of(small_values(), rows, own_moments=own_moments)
-    if not softmax:
-        return logits
-    powers = np.exp(logits)
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def _labelled(probabilities: Array, *, names: Texts = ("bad", "good")) -> dict[str, list[Any]]:
-    labels = [names[column] for column in probabilities.argmax(axis=1)]
+    powers = np.exp(logits_of(small_values(), rows, own_moments=own_moments))
+    probabilities = powers / powers.sum(axis=1, keepdims=True)
+    labels = [("bad", "good")[column] for column in probabilities.argmax(axis=1)]
     return {"label": labels, "probability": probabilities.max(axis=1).tolist()}
-
-
-def _predicted(texts: Texts) -> dict[str, list[Any]]:
-    return _labelled(_probabilities(texts))
 
 
 @exercise("save_and_serve-server", right=_predicted)
@@ -167,21 +144,12 @@ def server(answer: Callable[[Any, Any], Any]) -> str | None:
         _predicted,
         [Case((texts,)) for texts in _BATCHES],
         misconceptions={
-            lambda texts: _labelled(_probabilities(texts, own_moments=True)): _(
+            partial(_predicted, own_moments=True): _(
                 "What is predicted for a text depends on what else is asked: this normalises with the moments"
                 " of the texts. Take `model.mean` and `model.variance`."
             ),
-            lambda texts: _labelled(_probabilities(texts, scaled=False)): _(
+            partial(_predicted, scaled=False): _(
                 "The model was trained on rows of length 1; these rows are as the vectorizer makes them."
-            ),
-            lambda texts: _labelled(_probabilities(texts, softmax=False)): _(
-                "These are logits. Make probabilities of them: tf.nn.softmax."
-            ),
-            lambda texts: _labelled(_probabilities(texts), names=("good", "bad")): _(
-                "The labels are the wrong way round: column 0 is bad."
-            ),
-            lambda texts: {**_predicted(texts), "probability": _probabilities(texts)[:, 1]}: _(
-                "This is the probability of good for each text. Return that of the label."
             ),
         },
         run=lambda _make, texts: given[_BATCHES.index(texts)],

@@ -50,10 +50,14 @@ def layouts(answer: dict[str, Any]) -> str | None:
     return layouts_hint(answer, _LAYOUTS, hints)
 
 
-def multiply(x_parts: Parts, weight_parts: Parts, mesh: MeshSpec, *, over: str = "feature") -> Parts:
-    """Returns the component of the product on each device; with another sum, what a mistake makes of it."""
-    products = [x @ weight for x, weight in zip(x_parts, weight_parts, strict=True)]
-    for group in mesh.groups(over) if over else ():
+def _products(x_parts: Parts, weight_parts: Parts, _mesh: MeshSpec) -> Parts:
+    return [x @ weight for x, weight in zip(x_parts, weight_parts, strict=True)]
+
+
+def multiply(x_parts: Parts, weight_parts: Parts, mesh: MeshSpec) -> Parts:
+    """Returns the component of the product on each device."""
+    products = _products(x_parts, weight_parts, mesh)
+    for group in mesh.groups("feature"):
         total = np.sum([products[device_id] for device_id in group], axis=0)
         for device_id in group:
             products[device_id] = total
@@ -79,16 +83,9 @@ def product(answer: Function) -> str | None:
             return function(*held, dtensor.create_mesh(mesh))
 
     misconceptions = {
-        of_whole(lambda *inputs: multiply(*inputs, over="")): _(
+        of_whole(_products): _(
             "These are still partial sums: each device has summed over its own features only. Add those of"
             " the devices that hold the other features of the same reviews."
-        ),
-        of_whole(lambda *inputs: [np.sum(multiply(*inputs, over=""), axis=0)] * inputs[2].size): _(
-            "This adds up over all devices, also those with other reviews or other hidden units."
-        ),
-        of_whole(lambda *inputs: multiply(*inputs, over="model")): _(
-            "This adds along `model`: sums for different hidden units. Devices that differ along which"
-            " dimension hold parts of one sum?"
         ),
     }
     advice = _("Compare with `x @ W1` of the whole matrices: what should this device hold of it?")

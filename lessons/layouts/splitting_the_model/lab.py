@@ -17,7 +17,7 @@ from course_lib.specs.plan import Axes
 from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Group, State
-from course_lib.widgets.table import page_table
+from course_lib.widgets.listings import code_listings
 from lessons.layouts.splitting_the_model import lab_setting, lab_view
 from lessons.layouts.splitting_the_model.lab_runs import LabRun, Setting, follow, starts_of
 from lessons.layouts.splitting_the_model.lab_setting import Subject
@@ -37,6 +37,7 @@ class TrainingLab(TreeWidget):
     """
 
     kind, name = "explorer", "training_lab"
+    carries_table = True  # a view for each scheme, which follow from the reader's model
     title = later("Training lab")
 
     def __init__(
@@ -52,15 +53,10 @@ class TrainingLab(TreeWidget):
         self._train = train
         self._subject = Subject(meshes, splits, axes, sizes, num_examples)
         self._folder = Path(tempfile.mkdtemp())  # each run gets a folder in it
-        self._runs: list[LabRun] = []
+        self.runs: list[LabRun] = []
         self._said = ""
         self.task: asyncio.Task[None] | None = None
         super().__init__(lab_setting.first_state(next(iter(meshes)), self._subject))
-
-    @property
-    def runs(self) -> tuple[LabRun, ...]:
-        """The runs so far."""
-        return tuple(self._runs)
 
     @property
     def setting(self) -> Setting:
@@ -69,19 +65,19 @@ class TrainingLab(TreeWidget):
         Raises:
             CourseError: it is impossible.
         """
-        return lab_setting.setting_of(self.state, self._subject, starts_of(self._runs))
+        return lab_setting.setting_of(self.state, self._subject, starts_of(self.runs))
 
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the plan, the numbers and the starts."""
-        return lab_setting.groups(state, self._subject, starts_of(self._runs), page=False)
+        return lab_setting.groups(state, self._subject, starts_of(self.runs), page=False)
 
     def page_controls(self, state: State) -> Sequence[Group]:
         """Returns the schemes."""
-        return lab_setting.groups(state, self._subject, starts_of(self._runs), page=True)
+        return lab_setting.groups(state, self._subject, starts_of(self.runs), page=True)
 
     def settled(self, state: State) -> State:
         """Returns the state made whole after a choice."""
-        return lab_setting.settled(state, self._subject, starts_of(self._runs))
+        return lab_setting.settled(state, self._subject, starts_of(self.runs))
 
     def page_settled(self, state: State) -> State:
         """Returns the state of the chosen scheme."""
@@ -98,21 +94,17 @@ class TrainingLab(TreeWidget):
     def _body(self, state: State, *, page: bool) -> Sequence[Node]:
         chosen, refused = None, []
         try:
-            chosen = lab_setting.setting_of(state, self._subject, starts_of(self._runs))
+            chosen = lab_setting.setting_of(state, self._subject, starts_of(self.runs))
         except CourseError as error:
             refused = [pieces.refusal(error)]
-        runs = () if page else self.runs[-lab_view.MOST_RUNS :]
+        runs = [] if page else self.runs[-lab_view.MOST_RUNS :]
         return [
             *refused,
             *self._buttons(legal=not refused, page=page),
             *lab_view.curve_panels(runs),
             *lab_view.cost_panels(self._subject, chosen, runs),
-            *(lab_view.code(chosen.plan) if chosen else []),
+            *([code_listings(chosen.plan)] if chosen and chosen.plan else []),
         ]
-
-    def page_table(self) -> dict[str, Any]:
-        """Returns a view for each scheme, which follow from the reader's model."""
-        return page_table(self)
 
     def still(self) -> Node:
         """Returns what the lab is, for pages where scripts do not run."""
@@ -128,7 +120,7 @@ class TrainingLab(TreeWidget):
     def heard(self, name: str) -> None:
         """Begins the chosen training or ends the one that runs, and says why it cannot."""
         if name == "stop":
-            for run in self._runs:
+            for run in self.runs:
                 run.stops = True
         if name == "run":
             try:
@@ -139,13 +131,13 @@ class TrainingLab(TreeWidget):
 
     def _begin(self, setting: Setting) -> None:
         """Begins a training as a task of the loop, which fills its run."""
-        if any(run.trains for run in self._runs):
+        if any(run.trains for run in self.runs):
             raise CourseError(
                 _("Another training runs in this lab."),
                 allowed=_("one training at a time"),
                 cure=_("Wait until it ends, or press Stop."),
             )
-        number, layouts = 1 + len(self._runs), _layouts(setting, self._subject)
+        number, layouts = 1 + len(self.runs), _layouts(setting, self._subject)
         last_step = setting.epochs * (self._subject.num_examples // setting.batch_size)
         run = LabRun(number, setting, self._folder / f"run-{number:03d}", last_step)
         if setting.start is not None:  # what is in the folder is what a training goes on from
@@ -153,7 +145,7 @@ class TrainingLab(TreeWidget):
         steps = last_step - run.step
         records = self._train(layouts, str(run.folder), steps, setting.batch_size, setting.learning_rate)
         self._said = ""
-        self._runs.append(run)
+        self.runs.append(run)
         self.task = asyncio.get_running_loop().create_task(follow(run, records, self.show))
 
     def _buttons(self, *, legal: bool, page: bool) -> list[Node]:
@@ -162,8 +154,8 @@ class TrainingLab(TreeWidget):
         illegal = "" if legal else _("This choice cannot be trained.")
         return [
             *pieces.button(_("Run"), name="run", why_not=illegal),
-            *pieces.button(_("Stop"), name="stop", idle=not any(run.trains for run in self._runs)),
-            pieces.spoken("verdict", self._said or lab_view.announced(self._runs)),
+            *pieces.button(_("Stop"), name="stop", idle=not any(run.trains for run in self.runs)),
+            pieces.spoken("verdict", self._said or lab_view.announced(self.runs)),
         ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import statistics
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
@@ -85,11 +84,6 @@ class LabRun:
     def trains(self) -> bool:
         """Whether it has neither ended nor failed."""
         return self.status in ("preparing", "training")
-
-    @property
-    def step_seconds(self) -> float | None:
-        """The median time of a step; None while there is only the first, which compiles."""
-        return statistics.median(self.seconds[1:]) if self.seconds[1:] else None
 
 
 async def follow(run: LabRun, records: Generator[Any], show: Callable[[], None]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import functools
+import statistics
 from collections.abc import Mapping, Sequence
 
-from course_lib.code.choices import FRAMEWORKS, sections_of
 from course_lib.i18n import _, ngettext
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.communication_text import collective_lines
@@ -16,7 +16,6 @@ from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import Plan
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
 from course_lib.widgets import pieces
-from course_lib.widgets.listings import listings
 from lessons.layouts.splitting_the_model.lab_runs import Difference, LabRun, Setting, largest_differences
 from lessons.layouts.splitting_the_model.lab_setting import Subject, described
 from lessons.layouts.splitting_the_model.step_communication import Exchange, step_exchanges
@@ -49,8 +48,9 @@ def _panels(names: tuple[str, ...], last_step: int) -> Panels:
 
 def _line(run: LabRun) -> Node:
     words = [setting_told(run.setting), _status(run)]
-    if (seconds := run.step_seconds) is not None:
-        words.append(_("{milliseconds} ms a step", milliseconds=f"{1000 * seconds:.1f}"))
+    if compiled := run.seconds[1:]:  # the first step compiles
+        milliseconds = 1000 * statistics.median(compiled)
+        words.append(_("{milliseconds} ms a step", milliseconds=f"{milliseconds:.1f}"))
     errors = [node("div", run.error, class_="refusal", role="alert")] if run.error else []
     return node("li", node("span", run.name), node("span", " · ".join(words)), *errors)
 
@@ -176,11 +176,3 @@ def _exchange_list(subject: Subject, setting: Setting) -> Node:
     ]
     items = [node("li", line) for line in lines or [_("no collectives")]]
     return pieces.panel(_("Collectives of a step under this choice"), node("ol", *items, class_="exchanges"))
-
-
-def code(plan: Plan | None) -> list[Node]:
-    """Returns the code of a plan, to copy; nothing for one device."""
-    if plan is None:
-        return []
-    programs = {name: sections_of(plan, name) for name in FRAMEWORKS}
-    return [listings(_("The code of this choice"), programs)]

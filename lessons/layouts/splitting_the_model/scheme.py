@@ -31,8 +31,6 @@ class Scheme(DrawsItself):
     >>> scheme = Scheme(model_parallel(4, 2), tensors, {"batch": 64, "features": 1200, "hidden": 48})
     >>> {name: sharding.local_shape for name, sharding in scheme.shardings.items()}
     {'x': (16, 1200), 'W1': (1200, 24)}
-    >>> scheme.split_by("model")
-    {'hidden': ('W1',)}
 
     Attributes:
         plan: the mesh, and which of its dimensions splits which axis.
@@ -52,12 +50,6 @@ class Scheme(DrawsItself):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shardings", self.plan.shardings(self.tensors, self.sizes))
 
-    def split_by(self, mesh_dim: str) -> dict[str, tuple[str, ...]]:
-        """Returns the axes that a mesh dimension splits, each with the tensors that have it."""
-        split = (axis for axis, name in self.plan.splits.items() if name == mesh_dim)
-        having = {axis: tuple(name for name, axes in self.tensors.items() if axis in axes) for axis in split}
-        return {axis: names for axis, names in having.items() if names}
-
     def picture(self) -> Figure:
         """Returns the picture of the scheme."""
         title = _("Scheme {plan} on the mesh {mesh}", plan=self.plan.name, mesh=self.plan.mesh)
@@ -76,12 +68,14 @@ def _told(scheme: Scheme) -> list[str]:
     """Returns for each mesh dimension which axis it splits, and the tensors that have this axis."""
     lines = []
     for name in (name for name, size in scheme.plan.mesh.dims if size > 1):
-        split = scheme.split_by(name)
-        if not split:
-            lines.append(_("Mesh dimension {name} splits no axis.", name=name))
-        for axis, tensors in split.items():
-            values = {"name": name, "axis": axis, "tensors": ", ".join(tensors)}
-            lines.append(_("Mesh dimension {name} splits the axis {axis}: {tensors}.", **values))
+        split = [axis for axis, dim in scheme.plan.splits.items() if dim == name]
+        having = {axis: [each for each, axes in scheme.tensors.items() if axis in axes] for axis in split}
+        told = [
+            _("Mesh dimension {name} splits the axis {axis}: {tensors}.", name=name, axis=axis, tensors=names)
+            for axis, tensors in having.items()
+            if (names := ", ".join(tensors))
+        ]
+        lines += told or [_("Mesh dimension {name} splits no axis.", name=name)]
     return [*lines, _("The numbers in a block are the devices that hold it.")]
 
 

@@ -51,8 +51,7 @@ def step_exchanges(plan: Plan, axes: Mapping[str, Axes], sizes: Mapping[str, int
         sizes: the size of each axis.
 
     Raises:
-        CourseError: one mesh dimension would split two axes of a tensor, or an axis has no size or one that
-            does not divide.
+        CourseError: one mesh dimension would split two axes of a tensor, or a size does not divide.
     """
     step = _Step(plan)
     laid_out = plan.shardings({name: axes[name] for name in ("x", "W1", "W2")}, sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 from course_lib.runtime import setup, start_tensorflow
-from course_lib.specs.verdict import DEAD, REFUSED, as_record
+from course_lib.specs.verdict import DEAD, REFUSED
 from tools.cases import runner
 from tools.cases.operations import program, table
 from tools.cases.operations.table import NO_CASE, Case, Operation
@@ -56,7 +57,8 @@ def verdict(case: Case) -> runner.Record:
     if right is None and found.verdict == REFUSED:
         return {"verdict": NO_CASE}  # as without DTensor
     is_spoiled = any(word in found.message for word in _POISONED)
-    return as_record(found) | ({runner.SPOILED: True} if is_spoiled else {})
+    told = {name: value for name, value in asdict(found).items() if value}
+    return told | ({runner.SPOILED: True} if is_spoiled else {})
 
 
 @cache
