@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import AbstractContextManager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -105,3 +108,8 @@ def to_numpy(tensor: Any) -> Array:
 
 def _read(tensor: Any) -> Any:
     return tensor.read_value() if isinstance(tensor, tf.Variable) else tensor
+
+
+def no_combining() -> AbstractContextManager[object]:
+    """Returns a block in which DTensor, where it compiles a function, leaves each all-reduce by itself."""
+    return patch.dict(os.environ, {"DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE": "1"})

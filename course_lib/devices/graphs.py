@@ -14,7 +14,6 @@ from typing import Any
 import numpy.typing as npt
 
 from course_lib.devices import dtensor
-from course_lib.devices.combining import no_combining
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow
@@ -177,7 +176,7 @@ def result_and_collectives(
     function: Callable[..., Any], arguments: Sequence[Any], mesh: MeshSpec, *, combine: bool = False
 ) -> tuple[Any, list[Collective]]:
     """Returns the result of a function, compiled anew, and its `collectives`."""
-    with contextlib.nullcontext() if combine else no_combining():
+    with contextlib.nullcontext() if combine else dtensor.no_combining():
         result, graphs = _result_and_graphs(function, arguments)
     found = [(graph, node) for graph in graphs for node in graph.node if node.op in _KINDS]
     return result, [

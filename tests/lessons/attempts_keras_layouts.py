@@ -3,7 +3,7 @@
 import tensorflow as tf
 import tf_keras
 
-from course_lib.devices.combining import no_combining
+from course_lib.devices.dtensor import no_combining
 from tests.lessons.attempts import Attempts
 
 Layout, UNSHARDED = tf.experimental.dtensor.Layout, tf.experimental.dtensor.UNSHARDED

@@ -7,8 +7,7 @@ import pytest
 from tensorflow.experimental import dtensor
 
 from course_lib import collectives, shard, to_numpy
-from course_lib.devices.combining import no_combining
-from course_lib.devices.dtensor import tf
+from course_lib.devices.dtensor import no_combining, tf
 from tests.course import COURSE
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib.devices.combining import no_combining
-from course_lib.devices.dtensor import to_numpy
+from course_lib.devices.dtensor import no_combining, to_numpy
 from course_lib.exercises import limit
 from tests.course import COURSE, from_lesson
 from tests.lessons.attempts_keras_layouts import tape_outside
