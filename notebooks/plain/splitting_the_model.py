@@ -77,6 +77,8 @@ def train(layouts, folder, steps, batch_size=64, learning_rate=1e-2):
             x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
             loss, accuracy = train_step(checkpoint.model, x, y, learning_rate)
             counted = {"step": int(step.assign_add(1)), "epoch": epoch + 1}
+            if at + 1 == steps_per_epoch:
+                manager.save()
             yield {**counted, "loss": float(loss), "accuracy": float(accuracy)}
     except GeneratorExit:  # closed at a yield, where step and model agree
         pass

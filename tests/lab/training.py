@@ -21,9 +21,8 @@ sys.path.append({str(ROOT / "notebooks" / "plain")!r})
 import splitting_the_model as lesson
 SIZES = dict(batch=64, features=1200, hidden=48, classes=2)""",
     "lab": """
-lab = TrainingLab(
-    lesson.train, meshes=lesson.MESHES, splits=lesson.SPLITS, axes=lesson.AXES, sizes=SIZES,
-    num_examples=len(lesson.train_y))
+subject = dict(meshes=lesson.MESHES, splits=lesson.SPLITS, axes=lesson.AXES, sizes=SIZES)
+lab = TrainingLab(lesson.train, "runs", num_examples=len(lesson.train_y), **subject)
 lab""",
     "beside": """
 import tempfile, time

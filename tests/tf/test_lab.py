@@ -35,21 +35,19 @@ def lesson():
 
 
 @pytest.fixture(scope="module")
-def lab(lesson):
+def lab(lesson, tmp_path_factory):
     """A lab that has trained two epochs under each scheme."""
-    made = TrainingLab(
-        lesson.train,
-        meshes=lesson.MESHES,
-        splits=lesson.SPLITS,
-        axes=lesson.AXES,
-        sizes=SIZES,
-        num_examples=EXAMPLES,
-    )
+    made = lab_in(tmp_path_factory.mktemp("lab"), lesson)
     choose(made, "epochs", 2)
     for scheme in SCHEMES:
         choose(made, "scheme", scheme)
         train(made)
     return made
+
+
+def lab_in(folder, lesson):
+    subject = {"meshes": lesson.MESHES, "splits": lesson.SPLITS, "axes": lesson.AXES, "sizes": SIZES}
+    return TrainingLab(lesson.train, str(folder), num_examples=EXAMPLES, **subject)
 
 
 def train(lab, stop_after=None):

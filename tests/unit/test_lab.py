@@ -29,8 +29,9 @@ pytestmark = pytest.mark.usefixtures("eight_devices")
 
 
 @pytest.fixture
-def eight_devices(monkeypatch):
+def eight_devices(monkeypatch, tmp_path):
     """As if `setup(devices=8)` had been called; layouts are what the lab would make with TensorFlow."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(runtime._request, "devices", 8)
     monkeypatch.setattr(lab_module, "_layouts", lambda setting, subject: setting.plan)
 
@@ -42,9 +43,8 @@ def make(train=None):
         (lab_module.Path(folder)).mkdir(exist_ok=True)
         yield from (record for record in training(steps) if "loss" in record)
 
-    return TrainingLab(
-        train or trains, meshes=MESHES, splits=SPLITS, axes=AXES, sizes=SIZES, num_examples=EXAMPLES
-    )
+    subject = {"meshes": MESHES, "splits": SPLITS, "axes": AXES, "sizes": SIZES}
+    return TrainingLab(train or trains, "kept", num_examples=EXAMPLES, **subject)
 
 
 def run(lab, *presses):
@@ -174,6 +174,29 @@ def test_stop_ends_a_run_after_the_step_under_way_and_closes_it():
     assert closed == [found.step]
     assert 0 < found.step < 10
     assert f"stopped after step {found.step} of 120" in text_of(lab.view)
+
+
+def test_a_lab_whose_cell_runs_again_ends_the_run_of_the_one_before():
+    closed = []
+    lab = make(lambda _layouts, _folder, steps, *_numbers: training(steps, saved=closed))
+
+    async def follow():
+        press(lab, "run")
+        await asyncio.sleep(0)
+        make()
+        assert closed == [lab.runs[0].step]
+        await lab.task
+
+    asyncio.run(follow())
+    assert lab.runs[0].status == "stopped"
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_the_lab():
+    lab_module.Path("kept").touch()
+    lab = make()
+    press(lab, "run")
+    assert "kept" in lab._said
+    assert lab.runs == []
 
 
 def test_a_second_run_waits_for_the_first():

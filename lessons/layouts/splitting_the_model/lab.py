@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import shutil
-import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from course_lib.errors import CourseError
 from course_lib.explorers.experiment import why_not_on_a_page
 from course_lib.i18n import _, later
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.plan import Axes
+from course_lib.watch.records import History
 from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Group, State
 from course_lib.widgets.listings import code_listings
-from lessons.layouts.splitting_the_model import lab_setting, lab_view
-from lessons.layouts.splitting_the_model.lab_runs import LabRun, Setting, follow, starts_of
+from lessons.layouts.splitting_the_model import lab_runs, lab_setting, lab_view
+from lessons.layouts.splitting_the_model.lab_runs import LabRun, Setting, starts_of
 from lessons.layouts.splitting_the_model.lab_setting import Subject
 
 
@@ -27,22 +29,26 @@ class TrainingLab(TreeWidget):
     """Lets the reader train a model under one plan after the other, and compare the runs.
 
     A run trains as a task of the kernel's own loop, one at a time: while a cell runs, it rests. Where it ends
-    or is stopped it leaves a checkpoint, from which a run under any other plan can go on.
+    or is stopped it leaves a checkpoint, from which a run under any other plan can go on. So can one whose
+    kernel was killed, from its last epoch: a new lab has the runs that it finds in the folder.
 
     Args:
         train: the lesson's `train(layouts, folder, steps, batch_size, learning_rate)`, which yields a record
-            a step. It goes on from the checkpoint in the folder, if there is one, and leaves one there.
-            `layouts` has for each tensor its layout, or None on one device.
+            a step. It goes on from the checkpoint in its folder, if there is one, and saves each epoch and
+            where it ends. `layouts` has for each tensor its layout, or None on one device.
+        folder: where the runs are kept, each in a folder of its own.
         meshes, splits, axes, sizes, num_examples: what the plans are made of, as `lab_setting.Subject`.
     """
 
     kind, name = "explorer", "training_lab"
     carries_table = True  # a view for each scheme, which follow from the reader's model
     title = later("Training lab")
+    _newest: ClassVar[TrainingLab | None] = None
 
     def __init__(
         self,
         train: Callable[..., Generator[Any]],
+        folder: str,
         *,
         meshes: Mapping[str, Sequence[tuple[str, int]]],
         splits: Mapping[str, str],
@@ -52,9 +58,13 @@ class TrainingLab(TreeWidget):
     ) -> None:
         self._train = train
         self._subject = Subject(meshes, splits, axes, sizes, num_examples)
-        self._folder = Path(tempfile.mkdtemp())  # each run gets a folder in it
-        self.runs: list[LabRun] = []
+        self._folder = Path(folder)
+        if TrainingLab._newest:  # its cell was run again
+            TrainingLab._newest.stop()
+        TrainingLab._newest = self
+        self.runs = self._kept_runs()
         self._said = ""
+        self._records: Generator[Any] | None = None
         self.task: asyncio.Task[None] | None = None
         super().__init__(lab_setting.first_state(next(iter(meshes)), self._subject))
 
@@ -120,16 +130,15 @@ class TrainingLab(TreeWidget):
     def heard(self, name: str) -> None:
         """Begins the chosen training or ends the one that runs, and says why it cannot."""
         if name == "stop":
-            for run in self.runs:
-                run.stops = True
+            self.stop()
         if name == "run":
             try:
-                self._begin(self.setting)
-            except CourseError as error:
+                self._begin()
+            except (CourseError, OSError) as error:
                 self._said = f"✗ {error}"
         self.show()
 
-    def _begin(self, setting: Setting) -> None:
+    def _begin(self) -> None:
         """Begins a training as a task of the loop, which fills its run."""
         if any(run.trains for run in self.runs):
             raise CourseError(
@@ -137,16 +146,49 @@ class TrainingLab(TreeWidget):
                 allowed=_("one training at a time"),
                 cure=_("Wait until it ends, or press Stop."),
             )
-        number, layouts = 1 + len(self.runs), _layouts(setting, self._subject)
-        last_step = setting.epochs * (self._subject.num_examples // setting.batch_size)
-        run = LabRun(number, setting, self._folder / f"run-{number:03d}", last_step)
+        setting, layouts = self.setting, _layouts(self.setting, self._subject)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        run = self._run(1 + len(self._logs()), setting)
+        shutil.rmtree(run.folder, ignore_errors=True)  # a kernel was killed before it wrote the log
         if setting.start is not None:  # what is in the folder is what a training goes on from
             shutil.copytree(setting.start.folder, run.folder)
-        steps = last_step - run.step
-        records = self._train(layouts, str(run.folder), steps, setting.batch_size, setting.learning_rate)
+            run.saved_step = setting.start.step
+        with run.log.open("x") as log:
+            log.write(json.dumps(self.state) + "\n")
+        steps = run.last_step - run.step
+        self._records = self._train(
+            layouts, str(run.folder), steps, setting.batch_size, setting.learning_rate
+        )
         self._said = ""
         self.runs.append(run)
-        self.task = asyncio.get_running_loop().create_task(follow(run, records, self.show))
+        self.task = asyncio.get_running_loop().create_task(lab_runs.follow(run, self._records, self.show))
+
+    def stop(self) -> None:
+        """Ends the run that trains, if there is one."""
+        if self._records:
+            lab_runs.stop(self.runs[-1], self._records)
+
+    def _run(self, number: int, setting: Setting) -> LabRun:
+        last_step = setting.epochs * (self._subject.num_examples // setting.batch_size)
+        return LabRun(number, setting, self._folder / f"run-{number:04d}", last_step)
+
+    def _logs(self) -> list[Path]:
+        return sorted(self._folder.glob("run-*.jsonl"))
+
+    def _kept_runs(self) -> list[LabRun]:
+        """Returns the runs in the folder that a training can go on from, each up to its newest checkpoint."""
+        runs: list[LabRun] = []
+        for number, log in enumerate(self._logs(), start=1):
+            step = lab_runs.whole_step(log.with_suffix(""))
+            if step == 0:
+                continue
+            with contextlib.suppress(CourseError):  # it was of another model
+                state, *records = lab_runs.logged(log)
+                run = self._run(number, lab_setting.setting_of(state, self._subject, starts_of(runs)))
+                run.history = History([record for record in records if record["step"] <= step])
+                run.saved_step, run.status = step, "finished" if step == run.last_step else "stopped"
+                runs.append(run)
+        return runs
 
     def _buttons(self, *, legal: bool, page: bool) -> list[Node]:
         if page:

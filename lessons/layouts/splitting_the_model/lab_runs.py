@@ -1,11 +1,13 @@
-"""The runs of a training lab: how each trains on the kernel's loop, what it recorded, how far runs differ."""
+"""The runs of a training lab: how each trains on the kernel's loop, what it leaves on disk, how runs differ."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import json
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -45,13 +47,13 @@ class LabRun:
     Attributes:
         number: the number of the run.
         setting: what was asked for.
-        folder: where its checkpoint is.
+        folder: where its checkpoints are; beside it lies its log.
         last_step: the number of the step that it was asked to end with.
         history: its records, from its start on.
         status: how far it has come.
         error: why it failed.
-        stops: whether it is to end after the step under way.
         seconds: how long each step took.
+        saved_step: the step of the checkpoint in its folder, when it began or a new lab found it.
     """
 
     number: int
@@ -61,14 +63,13 @@ class LabRun:
     history: History = field(default_factory=History)
     status: Status = "preparing"
     error: str = ""
-    stops: bool = False
     seconds: list[float] = field(default_factory=list)
+    saved_step: int = 0
 
     @property
     def step(self) -> int:
         """The last step that it has done."""
-        begun_after = self.setting.start.step if self.setting.start else 0
-        return self.history.last_step or begun_after
+        return max(self.history.last_step, self.saved_step)
 
     @property
     def name(self) -> str:
@@ -81,43 +82,80 @@ class LabRun:
         return _("{run}, step {step}", run=self.name, step=self.step)
 
     @property
+    def log(self) -> Path:
+        """The file with what the reader chose, in its first line, and a line for each record."""
+        return self.folder.with_suffix(".jsonl")
+
+    @property
     def trains(self) -> bool:
         """Whether it has neither ended nor failed."""
         return self.status in ("preparing", "training")
 
 
 async def follow(run: LabRun, records: Generator[Any], show: Callable[[], None]) -> None:
-    """Trains a run to its end or until it is stopped, and lets the kernel do all else between two steps.
-
-    What goes wrong is kept in the run: printed or raised, it would appear in whatever cell runs.
+    """Trains a run to its end or until its records are closed, and lets the kernel do all else between steps.
 
     Args:
-        run: what to train; its records, its status and its error are filled in.
+        run: what to train; its records, its status and its error are filled in, and its log goes on.
         records: what trains as its records are asked for.
         show: shows how far the run has come; called now and then.
     """
     pace = Pace()
-    try:
+    with _kept_error(run), run.log.open("a", buffering=1) as log:
         begin = time.perf_counter()
         for record in records:
             run.seconds.append(time.perf_counter() - begin)
             run.history.add(record)
+            log.write(json.dumps(run.history.steps[-1]) + "\n")
             run.status = "training"
             pace.show(show)
             await asyncio.sleep(0)
-            if run.stops:
-                break
             begin = time.perf_counter()
-        records.close()
+    if run.trains:
         run.status = "finished" if run.step == run.last_step else "stopped"
+    show()
+
+
+def stop(run: LabRun, records: Generator[Any]) -> None:
+    """Ends a run between two steps; its training saves before it ends."""
+    with _kept_error(run):
+        records.close()
+
+
+@contextlib.contextmanager
+def _kept_error(run: LabRun) -> Iterator[None]:
+    """Keeps what goes wrong in the run: printed or raised, it would appear in whatever cell runs."""
+    try:
+        yield
     except Exception as error:
         run.status, run.error = "failed", f"{type(error).__name__}: {error}"
-    show()
+
+
+def logged(log: Path) -> list[Any]:
+    """Returns the lines of a log, without one that a killed kernel did not write to its end."""
+    with log.open() as lines:
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def whole_step(folder: Path) -> int:
+    """Returns the step of the newest whole checkpoint in a folder, 0 if there is none.
+
+    From then on `tf.train.latest_checkpoint` names it: a kernel that was killed while it saved may have left
+    the name of one that is not whole.
+    """
+    whole = sorted(folder.glob("ckpt-*.index"), key=lambda index: int(index.stem.removeprefix("ckpt-")))
+    if not whole:
+        return 0
+    import tensorflow as tf
+
+    newest = whole[-1].with_suffix("")
+    (folder / "checkpoint").write_text(f'model_checkpoint_path: "{newest.name}"\n')
+    return int(tf.train.load_checkpoint(str(newest)).get_tensor("step/.ATTRIBUTES/VARIABLE_VALUE"))
 
 
 def starts_of(runs: Sequence[LabRun]) -> dict[str, LabRun]:
     """Returns the runs that left a checkpoint, by a name of each, oldest runs first."""
-    return {str(run.number): run for run in runs if run.status in ("finished", "stopped")}
+    return {str(run.number): run for run in runs if run.status in ("finished", "stopped") and run.step}
 
 
 # How large a difference is, in loss or accuracy, in which step, and between the runs of which numbers.

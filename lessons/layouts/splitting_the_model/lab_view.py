@@ -71,15 +71,13 @@ def announced(runs: Sequence[LabRun]) -> str:
     if not runs:
         return ""
     newest = runs[-1]
-    if newest.trains and not newest.stops:
+    if newest.trains:
         return _("Run {number} is training.", number=newest.number)
     return _("Run {number}: {status}", number=newest.number, status=_status(newest))
 
 
 def _status(run: LabRun) -> str:
     values = {"step": run.step, "total_steps": run.last_step}
-    if run.trains and run.stops:
-        return _("stopping")
     return {
         "preparing": _("preparing: the first steps are compiled"),
         "training": _("step {step} of {total_steps}", **values),

@@ -415,7 +415,7 @@ check("splitting_the_model-product", multiply)
 # `train` is a generator of records, one a step.
 # If the folder has a checkpoint, it restores the newest, under whatever layouts that was written,
 # and checks that every variable was in it.
-# It saves after its last step, or after the step at which it is closed.
+# It saves after each epoch, after its last step, and after the step at which it is closed.
 
 
 # %% train
@@ -433,6 +433,8 @@ def train(layouts, folder, steps, batch_size=64, learning_rate=1e-2):
             x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
             loss, accuracy = train_step(checkpoint.model, x, y, learning_rate)
             counted = {"step": int(step.assign_add(1)), "epoch": epoch + 1}
+            if at + 1 == steps_per_epoch:
+                manager.save()
             yield {**counted, "loss": float(loss), "accuracy": float(accuracy)}
     except GeneratorExit:  # closed at a yield, where step and model agree
         pass
@@ -583,6 +585,8 @@ for rows in (64, 1024):
 # ## The training lab
 #
 # The widget trains with `train`, under the schemes above or a mesh and splits of your own.
+# It keeps its runs in the folder `training_lab`, beside this notebook:
+# restart the kernel, and they can go on.
 #
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
 # The curves nearly coincide; the lab gives the largest differences of loss and accuracy.
@@ -598,7 +602,8 @@ for rows in (64, 1024):
 # %% lab
 from lessons.layouts.splitting_the_model.lab import TrainingLab
 
-TrainingLab(train, meshes=MESHES, splits=SPLITS, axes=AXES, sizes=SIZES, num_examples=len(train_y))
+subject = {"meshes": MESHES, "splits": SPLITS, "axes": AXES, "sizes": SIZES}
+TrainingLab(train, "training_lab", **subject, num_examples=len(train_y))
 
 # %% takeaways [markdown]
 # ## The plain program
