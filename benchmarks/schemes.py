@@ -48,10 +48,10 @@ class Schemes:
         self._program.train_x, self._program.train_y = reviews.train.features, reviews.train.labels
         self._per_epoch = len(reviews.train) // training.BATCH_SIZE
 
-    def from_equal_values(self, epochs: int = EPOCHS) -> dict[str, Record]:
+    def from_equal_values(self) -> dict[str, Record]:
         """Returns what equal initial values give on one device and in each scheme."""
         with TemporaryDirectory() as nothing:
-            return self._compared(nothing, epochs)
+            return self._compared(nothing, EPOCHS)
 
     def from_a_checkpoint(self) -> dict[str, Record]:
         """Returns what another epoch gives on one device and in each scheme after a data-parallel one."""

@@ -16,7 +16,7 @@ from course_lib.runtime import start_tensorflow
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
 
-BATCH_SIZE, STEPS_IN_A_CALL, LEARNING_RATE = 64, 32, 1e-2
+BATCH_SIZE, STEPS_IN_A_CALL, STEPS_IN_A_TURN, LEARNING_RATE = 64, 32, 128, 1e-2
 LESSON = program("splitting_the_model")
 MESHES = LESSON.MESHES
 
@@ -30,10 +30,10 @@ def random_examples() -> Examples:
     return Examples(features, (features[:, :100].sum(axis=1) > 0).astype(np.int64))
 
 
-def seconds_a_step(trains: Mapping[str, Train], num_steps: int = 128) -> dict[str, float]:
+def seconds_a_step(trains: Mapping[str, Train]) -> dict[str, float]:
     """Returns the median seconds that each takes for a step; they take turns."""
-    medians = median_seconds([partial(train, num_steps) for train in trains.values()], turns=7)
-    return {name: seconds / num_steps for name, seconds in zip(trains, medians, strict=True)}
+    medians = median_seconds([partial(train, STEPS_IN_A_TURN) for train in trains.values()], turns=7)
+    return {name: seconds / STEPS_IN_A_TURN for name, seconds in zip(trains, medians, strict=True)}
 
 
 class Steps:

@@ -101,14 +101,13 @@ def num_columns(text: str) -> int:
     return len(text) if text.isascii() else len(text) + sum(map(is_wide, text))
 
 
-def padded(text: str, columns: int, *, to_the_right: bool = False) -> str:
-    """Returns a text with spaces behind it, or before it, so that it takes so many columns.
+def padded(text: str, columns: int) -> str:
+    """Returns a text with spaces behind it, so that it takes so many columns.
 
-    >>> padded("正解率", 8) + "|", padded("正解率", 8, to_the_right=True) + "|"
-    ('正解率  |', '  正解率|')
+    >>> padded("正解率", 8) + "|"
+    '正解率  |'
     """
-    spaces = " " * (columns - num_columns(text))
-    return spaces + text if to_the_right else text + spaces
+    return text + " " * (columns - num_columns(text))
 
 
 @cache

@@ -12,10 +12,13 @@ from typing import Any
 from course_lib import CourseError, MeshSpec, code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
-from course_lib.specs.plan import Plan, data_parallel, model_parallel
+from course_lib.specs.plan import Plan, data_parallel
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from lessons.layouts.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
 
+MODEL_PARALLEL = Plan(
+    "model parallel", MeshSpec([("batch", 4), ("model", 2)]), {"batch": "batch", "hidden": "model"}
+)
 SPATIAL = Plan(
     "spatial parallel",
     MeshSpec([("batch", 2), ("feature", 2), ("model", 2)]),
@@ -24,7 +27,7 @@ SPATIAL = Plan(
 PLANS = (
     data_parallel(8),
     Plan("replicated", MeshSpec([("world", 3)]), {}),
-    model_parallel(4, 2),
+    MODEL_PARALLEL,
     SPATIAL,
     Plan("mine", MeshSpec([("x", 2), ("class", 4)]), {"batch": "x", "hidden": "x", "features": "class"}),
 )

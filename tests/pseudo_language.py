@@ -57,18 +57,18 @@ def copied_course(folder: Path) -> Course:
     return Course(folder)
 
 
-def add_language(course: Course, language: str = LANGUAGE) -> tuple[Path, ...]:
+def add_language(course: Course) -> tuple[Path, ...]:
     """Adds the language to a course as a translator would, and returns the catalogues that this adds."""
-    (course.root / "lessons" / "locale" / language).mkdir()
+    (course.root / "lessons" / "locale" / LANGUAGE).mkdir()
     list(extract(course))
-    return translate(course, language)
+    return translate(course)
 
 
-def translate(course: Course, language: str = LANGUAGE) -> tuple[Path, ...]:
+def translate(course: Course) -> tuple[Path, ...]:
     """Translates every text of every catalogue of the language, and returns the catalogues."""
-    paths = (*course.root.rglob(f"{language}.po"), *course.root.rglob(f"locale/{language}/*.po"))
+    paths = (*course.root.rglob(f"{LANGUAGE}.po"), *course.root.rglob(f"locale/{LANGUAGE}/*.po"))
     for path in paths:
-        catalogue = files.read(path, language)
+        catalogue = files.read(path, LANGUAGE)
         for entry in catalogue:
             _translate(entry)
         files.write(catalogue, path)

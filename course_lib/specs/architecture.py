@@ -82,7 +82,7 @@ class Architecture:
         """The axes of every tensor."""
         return {**self.inputs, **self.variables, **{each.result: each.axes for each in self.sums}}
 
-    def exchanges(self, plan: Plan, batch_size: int, element_bytes: int = 4) -> Iterator[Exchange]:
+    def exchanges(self, plan: Plan, batch_size: int) -> Iterator[Exchange]:
         """Yields the collectives of a training step, forward and then backward.
 
         What reaches a tensor from several readers is added up on its device, and then once among devices.
@@ -94,7 +94,7 @@ class Architecture:
         held = plan.shardings(self.tensors, {**self.sizes, BATCH: batch_size})
         splits = {axis: name for axis, name in plan.splits.items() if plan.num_shards(axis) > 1}
         for tensor, dims, times, is_gradient in self.additions(splits):
-            payload = held[tensor].bytes_per_device(element_bytes)
+            payload = held[tensor].bytes_per_device(4)  # float32
             yield Exchange(tensor, Collective(Kind.ALL_REDUCE, plan.mesh, dims, payload), times, is_gradient)
 
     def additions(self, splits: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...], int, bool]]:

@@ -23,7 +23,8 @@ class Plan:
     The layout of each tensor follows from the names of its axes, so that tensors that meet in one operation
     cannot disagree.
 
-    >>> plan = model_parallel(4, 2)
+    >>> mesh = MeshSpec([("batch", 4), ("model", 2)])
+    >>> plan = Plan("model parallel", mesh, {"batch": "batch", "hidden": "model"})
     >>> print(plan.layout(("batch", "features")), plan.layout(("features", "hidden")))
     [batch, unsharded] [unsharded, model]
     >>> plan.num_shards("batch")
@@ -64,7 +65,7 @@ class Plan:
         """Returns each tensor with its layout and its shape.
 
         Args:
-            tensors: the names of each tensor's axes, such as `MLP.spec.tensors`.
+            tensors: the names of each tensor's axes, such as `{"x": ("batch", "features")}`.
             sizes: the size of each axis, such as `{"batch": 64, "features": 1200}`.
 
         Raises:
@@ -98,12 +99,6 @@ class Plan:
             )
 
 
-def data_parallel(num_devices: int = 8) -> Plan:
+def data_parallel(num_devices: int) -> Plan:
     """Returns the plan that splits only the batch: every device holds the whole model."""
     return Plan("data parallel", MeshSpec([("batch", num_devices)]), {"batch": "batch"})
-
-
-def model_parallel(batch: int = 4, model: int = 2) -> Plan:
-    """Returns the plan that splits the batch, and the hidden units over mesh dimension `model`."""
-    mesh = MeshSpec([("batch", batch), ("model", model)])
-    return Plan("model parallel", mesh, {"batch": "batch", "hidden": "model"})

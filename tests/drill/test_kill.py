@@ -33,8 +33,8 @@ def saving(folder: Path) -> bool:
     return any(folder.glob(f"ckpt-{newest(folder) + 1}*"))
 
 
-def wait_until(condition, worker: subprocess.Popen, timeout_seconds: float = 120) -> None:
-    end = time.monotonic() + timeout_seconds
+def wait_until(condition, worker: subprocess.Popen) -> None:
+    end = time.monotonic() + 120
     while not condition():
         assert worker.poll() is None, worker.stderr.read()
         assert time.monotonic() < end

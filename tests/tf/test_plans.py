@@ -12,8 +12,8 @@ from course_lib import CourseError, MeshSpec
 from course_lib.devices import graphs
 from course_lib.devices.dtensor import create_mesh, to_layout, to_numpy
 from course_lib.specs.mesh import UNSHARDED
-from course_lib.specs.plan import Plan, data_parallel, model_parallel
-from tests.code_choices import SPATIAL
+from course_lib.specs.plan import Plan, data_parallel
+from tests.code_choices import MODEL_PARALLEL, SPATIAL
 from tests.course import from_lesson, program
 
 tf = course_lib.start_tensorflow()
@@ -76,7 +76,7 @@ def told_and_seen(lesson, plan, sizes):
     [
         (data_parallel(8), "batch 192, batch 192, batch 192, batch 192, batch 230400, batch 192, batch 384"),
         (
-            model_parallel(4, 2),
+            MODEL_PARALLEL,
             "batch 96, batch 96, model 128, batch 96, batch 96, batch 115200, batch 96, batch 192",
         ),
         (

@@ -13,11 +13,11 @@ NAMES = ("x", "y", "z", "batch")
 
 
 @st.composite
-def meshes(draw, max_devices: int = 24) -> MeshSpec:
+def meshes(draw) -> MeshSpec:
     names = draw(st.permutations(NAMES))[: draw(st.integers(1, 3))]
     sizes = draw(
         st.lists(st.integers(1, 6), min_size=len(names), max_size=len(names)).filter(
-            lambda sizes: math.prod(sizes) <= max_devices
+            lambda sizes: math.prod(sizes) <= 24
         )
     )
     return MeshSpec(zip(names, sizes, strict=True))

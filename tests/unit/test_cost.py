@@ -13,8 +13,8 @@ from course_lib.specs.architecture import Architecture, Sum
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.cost import MIXED, StepCosts, Training
 from course_lib.specs.machines import Cluster, Device, Link
-from course_lib.specs.plan import BATCH, Plan, data_parallel, model_parallel
-from tests.code_choices import SPATIAL
+from course_lib.specs.plan import BATCH, Plan, data_parallel
+from tests.code_choices import MODEL_PARALLEL, SPATIAL
 from tests.course import from_lesson
 
 classifier = from_lesson("how_long.networks", "classifier")
@@ -99,7 +99,7 @@ def test_each_microbatch_adds_up_activations_and_each_step_gradients():
     ("plan", "wanted"),
     [  # in bytes; tests/tf/test_plans.py has what TensorFlow runs
         (data_parallel(8), "batch 4, batch 8, batch 64, batch 32, batch 512"),
-        (model_parallel(4, 2), "model 128, batch 4, batch 8, batch 32, batch 16, batch 256"),
+        (MODEL_PARALLEL, "model 128, batch 4, batch 8, batch 32, batch 16, batch 256"),
         (SPATIAL, "feature 512, model 256, batch 4, batch 8, batch 32, batch 16, batch 128"),
     ],
     ids=lambda given: getattr(given, "name", ""),

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from course_lib import runtime
-from course_lib.specs.plan import Plan, model_parallel
+from course_lib import MeshSpec, runtime
+from course_lib.specs.plan import Plan
 from course_lib.watch.records import History
 from tests.course import from_lesson
 from tests.explored import choose, nodes, press, text_of
@@ -255,7 +255,7 @@ def test_a_run_goes_on_in_a_copy_of_the_folder_with_its_numbers_and_under_any_pl
 def test_the_largest_difference_is_over_pairs_and_steps_that_both_did_alike(tmp_path):
     moved = [step_record(step) for step in range(1, 41)]
     moved[29] = {**moved[29], "loss": moved[29]["loss"] + 0.25}
-    plan = Plan("any", model_parallel().mesh, {})
+    plan = Plan("any", MeshSpec([("x", 2)]), {})
     runs = [
         LabRun(number, setting, tmp_path, 80, History(steps))
         for number, (setting, steps) in enumerate(

@@ -4,15 +4,15 @@ import itertools
 import math
 
 from course_lib import CourseError, MeshSpec
-from course_lib.specs.plan import Plan, data_parallel, model_parallel
-from tests.code_choices import SPATIAL
+from course_lib.specs.plan import Plan, data_parallel
+from tests.code_choices import MODEL_PARALLEL, SPATIAL
 from tests.course import from_lesson
 
 step_exchanges = from_lesson("splitting_the_model.step_communication", "step_exchanges")
 
 SIZES = {"batch": 1_024, "features": 1_200, "hidden": 48, "classes": 2}
 MOST_HELD, MOST_SENT = 700_000, 300_000  # what the lesson asks for in the lab
-PLANS = {"data": data_parallel(8), "model": model_parallel(4, 2), "spatial": SPATIAL}
+PLANS = {"data": data_parallel(8), "model": MODEL_PARALLEL, "spatial": SPATIAL}
 AXES = {"x": ("batch", "features"), "W1": ("features", "hidden"), "b1": ("hidden",)}
 AXES |= {"W2": ("hidden", "classes"), "b2": ("classes",)}
 

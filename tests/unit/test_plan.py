@@ -3,8 +3,8 @@
 import pytest
 
 from course_lib import CourseError, MeshSpec
-from course_lib.specs.plan import Plan, data_parallel, model_parallel
-from tests.code_choices import SPATIAL
+from course_lib.specs.plan import Plan, data_parallel
+from tests.code_choices import MODEL_PARALLEL, SPATIAL
 
 MESH = MeshSpec([("a", 4), ("b", 2)])
 TENSORS = {
@@ -18,7 +18,7 @@ TENSORS = {
 
 
 def test_each_scheme_lays_out_the_tensors_so():
-    schemes = (data_parallel(8), model_parallel(4, 2), SPATIAL)
+    schemes = (data_parallel(8), MODEL_PARALLEL, SPATIAL)
     layouts = {tensor: tuple(str(plan.layout(axes)) for plan in schemes) for tensor, axes in TENSORS.items()}
     assert layouts == {
         "inputs": ("[batch, unsharded]", "[batch, unsharded]", "[batch, feature]"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from course_lib import MeshSpec
 from course_lib.pictures import shapes
-from course_lib.specs.plan import data_parallel, model_parallel
+from course_lib.specs.plan import Plan, data_parallel
 from tests.course import from_lesson
 from tests.drawn import elements, words
 
@@ -26,7 +27,8 @@ def blocks(scheme: Scheme) -> list[tuple[str, str]]:
 
 
 def test_equal_colours_are_the_same_devices_and_what_all_hold_has_none():
-    shown = blocks(Scheme(model_parallel(2, 2), TENSORS, SIZES))
+    plan = Plan("any", MeshSpec([("x", 2), ("y", 2)]), {"batch": "x", "hidden": "y"})
+    shown = blocks(Scheme(plan, TENSORS, SIZES))
     blue, orange, green, yellow = shapes.PALETTE[:4]
     rows = [(blue, "0 1"), (orange, "2 3")]
     columns = [(green, "0 2"), (yellow, "1 3")]

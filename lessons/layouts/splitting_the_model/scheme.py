@@ -26,11 +26,11 @@ Devices = tuple[int, ...]
 class Scheme(DrawsItself):
     """Tensors with named axes under one plan. It draws itself.
 
-    >>> from course_lib.specs.plan import model_parallel
+    >>> from course_lib.specs.plan import data_parallel
     >>> tensors = {"x": ("batch", "features"), "W1": ("features", "hidden")}
-    >>> scheme = Scheme(model_parallel(4, 2), tensors, {"batch": 64, "features": 1200, "hidden": 48})
+    >>> scheme = Scheme(data_parallel(4), tensors, {"batch": 64, "features": 1200, "hidden": 48})
     >>> {name: sharding.local_shape for name, sharding in scheme.shardings.items()}
-    {'x': (16, 1200), 'W1': (1200, 24)}
+    {'x': (16, 1200), 'W1': (1200, 48)}
 
     Attributes:
         plan: the mesh, and which of its dimensions splits which axis.

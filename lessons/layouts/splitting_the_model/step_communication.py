@@ -28,10 +28,12 @@ def step_exchanges(plan: Plan, axes: Mapping[str, Axes], sizes: Mapping[str, int
     They come forward and then backward. Where one does not wait for another, TensorFlow may run them in
     another order.
 
-    >>> from course_lib.specs.plan import model_parallel
+    >>> from course_lib import MeshSpec
+    >>> mesh = MeshSpec([("batch", 4), ("model", 2)])
+    >>> plan = Plan("model parallel", mesh, {"batch": "batch", "hidden": "model"})
     >>> axes = {"x": ("batch", "features"), "W1": ("features", "hidden"), "W2": ("hidden", "classes")}
     >>> sizes = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
-    >>> for tensor, collective in step_exchanges(model_parallel(4, 2), axes, sizes):
+    >>> for tensor, collective in step_exchanges(plan, axes, sizes):
     ...     print(f"{tensor}: {collective}")
     mean: all-reduce over batch, 96 bytes
     variance: all-reduce over batch, 96 bytes
