@@ -6,8 +6,6 @@ stands in the lesson's source (`course_lib.exercises.questions`).
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -19,7 +17,9 @@ from course_lib.exercises import questions
 from course_lib.exercises.faults import fault, stumbled_over_a_stub
 from course_lib.exercises.values import NotAnswered, answered, plain, same
 from course_lib.i18n import _, translated
+from course_lib.pictures.shapes import markup, node
 from course_lib.specs.sharding import Sharding
+from course_lib.widgets.pieces import words
 
 Verify = Callable[[Any], str | None]
 
@@ -64,17 +64,8 @@ class Result:
         return f"{self.status.value} {self.message}"
 
     def _repr_html_(self) -> str:
-        message = with_code(self.message).replace("\n", "<br>")
-        return f'<div role="status"><strong>{self.status.value}</strong> {message}</div>'
-
-
-def with_code(text: str) -> str:
-    """Returns a text as HTML, what stands between backticks as code.
-
-    >>> with_code("`x` < 1")
-    '<code>x</code> &lt; 1'
-    """
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
+        mark = node("strong", self.status.value)
+        return markup(node("div", mark, " ", *words(self.message), role="status")).replace("\n", "<br>")
 
 
 _registry: dict[str, Exercise] = {}

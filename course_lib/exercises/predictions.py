@@ -7,10 +7,12 @@ import json
 from dataclasses import dataclass
 
 from course_lib.exercises import choices, questions
-from course_lib.exercises.checks import Result, Status, with_code
+from course_lib.exercises.checks import Result, Status
 from course_lib.exercises.questions import Option, Question
 from course_lib.exercises.values import shown
 from course_lib.i18n import _
+from course_lib.pictures.shapes import markup, node
+from course_lib.widgets.pieces import words
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,10 @@ class Revealed:
     def _repr_html_(self) -> str:
         # JupyterLab leaves the first line of a folded output to read: it tells nothing.
         heading = _("What came out")
-        value = html.escape(self.measured, quote=False)
-        shown_value = f"<p>{with_code(self.measured)}</p>" if self.in_words else f"<pre>{value}</pre>"
+        shown_value = node("p", *words(self.measured)) if self.in_words else node("pre", self.measured)
         verdict = "" if self.verdict is None else self.verdict._repr_html_()
-        why = f"<p>{with_code(self.why)}</p>" if self.why else ""
-        return f"{heading}\n{shown_value}{verdict}{why}"
+        why = markup(node("p", *words(self.why))) if self.why else ""
+        return f"{heading}\n{markup(shown_value)}{verdict}{why}"
 
 
 @dataclass(frozen=True)
