@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from course_lib.explorers.experiment import Experiment
 from course_lib.i18n import _, join_sentences, later
 from course_lib.measured.machine import sentences, this_machine
-from course_lib.pictures.bars import Bars, bar_lines, bars_drawing
+from course_lib.pictures.bars import Bars
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import Group, State, numbers
@@ -107,6 +107,4 @@ class MeasuringExplorer(Experiment):
     def _picture(self, times: Sequence[Any], source: str) -> list[Node]:
         if not times:
             return []
-        groups = [self.bars(each) for each in times]
-        drawing = pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
-        return [pieces.panel(self.panel_title, drawing, [source])]
+        return [pieces.panel(self.panel_title, pieces.bars([self.bars(each) for each in times]), [source])]

@@ -9,6 +9,7 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.pictures import arranging
 from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.bars import Bars, bar_lines, bars_drawing
 from course_lib.pictures.shapes import Node, node
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -58,6 +59,11 @@ def image(drawing: Drawing, described: str) -> Node:
     """Returns a drawing that shrinks to fit, described to those who cannot see it."""
     shown = arranging.part_of_a_page(drawing, aria_hidden="true")
     return node("div", shown, class_="flow fits", role="img", aria_label=described)
+
+
+def bars(groups: Sequence[Bars], full: float | None = None) -> Node:
+    """Returns bars that shrink to fit; `full` is the value whose bar is longest, if not the greatest."""
+    return image(bars_drawing(groups, full), "\n".join(bar_lines(groups)))
 
 
 def images(drawings: Sequence[Drawing], described: str) -> Node:

@@ -9,7 +9,8 @@ from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.cells import cell, colour
-from course_lib.pictures.shapes import node
+from course_lib.pictures.shapes import Node, node
+from course_lib.widgets import pieces
 
 WIDTH = 660.0  # that no row exceeds
 _HEAD, _LINE, _PAD, _GAP, _SIZE, _LEAST_LINK = 24.0, 24.0, 8.0, 12.0, 12.0, 300.0
@@ -66,13 +67,15 @@ def boxes_of(scheme: Scheme) -> list[Box]:
     return [box for row in scheme if not isinstance(row, str) for box in row]
 
 
-def scheme_lines(scheme: Scheme) -> list[str]:
-    """Returns what the picture says: a line for each box, then the sentences."""
-    return [*(box.text() for box in boxes_of(scheme)), *(row for row in scheme if isinstance(row, str))]
+def scheme_image(scheme: Scheme, *, fits: bool = False) -> Node:
+    """Returns the picture, described by its boxes, then its sentences; it shrinks to fit, or can be moved."""
+    boxes, drawing = boxes_of(scheme), _drawing(scheme)
+    described = "\n".join([*(box.text() for box in boxes), *(row for row in scheme if isinstance(row, str))])
+    return pieces.image(drawing, described) if fits else pieces.images([drawing], described)
 
 
-def scheme_drawing(scheme: Scheme) -> Drawing:
-    """Returns the picture: all boxes equally wide, and bars as wide as the widest row."""
+def _drawing(scheme: Scheme) -> Drawing:
+    """Returns all boxes equally wide, and bars as wide as the widest row."""
     boxes = boxes_of(scheme)
     texts = [f"{box.name}  {box.note}" for box in boxes]
     texts += [line.text for box in boxes for line in box.lines]

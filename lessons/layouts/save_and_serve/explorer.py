@@ -7,7 +7,7 @@ from typing import Any
 
 from course_lib.i18n import _, join_sentences, later
 from course_lib.measured.files import load
-from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
+from course_lib.pictures.bars import Bar, Bars
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -81,8 +81,7 @@ class ReviewExplorer(Explorer):
 
 def _predicted(good: float, source: str) -> Node:
     bars = (Bar(_("bad"), 1 - good, _percent(1 - good)), Bar(_("good"), good, _percent(good)))
-    groups = [Bars(_("Probability"), bars)]
-    drawing = pieces.image(bars_drawing(groups, full=1.0), "\n".join(bar_lines(groups)))
+    drawing = pieces.bars([Bars(_("Probability"), bars)], full=1.0)
     return pieces.panel(_("What the model predicts"), drawing, [source])
 
 

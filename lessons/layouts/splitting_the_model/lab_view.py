@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from course_lib.i18n import _, ngettext
-from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
+from course_lib.pictures.bars import Bar, Bars
 from course_lib.pictures.communication_text import collective_lines
 from course_lib.pictures.curves import STYLES, Panels
 from course_lib.pictures.shapes import Node, node
@@ -133,7 +133,7 @@ def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
         Bars(what, tuple(Bar(label, cost[what], _bytes(cost[what])) for label, cost in costs.items()))
         for what in next(iter(costs.values()))
     ]
-    return _picture(groups)
+    return pieces.bars(groups)
 
 
 def _exchanges(subject: Subject, setting: Setting) -> list[Exchange]:
@@ -155,11 +155,7 @@ def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
             bytes_sent=f"{bytes_sent:,.0f}",
         )
         bars.append(Bar(label, bytes_sent, figures))
-    return _picture([Bars(_("all collectives"), tuple(bars))])
-
-
-def _picture(groups: Sequence[Bars]) -> Node:
-    return pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
+    return pieces.bars([Bars(_("all collectives"), tuple(bars))])
 
 
 def _bytes(size: int) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from course_lib.i18n import _, join_sentences, later
-from course_lib.pictures.bars import bar_lines, bars_drawing
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State, numbers
-from lessons.strategies.boxes import scheme_drawing, scheme_lines
+from lessons.strategies.boxes import scheme_image
 from lessons.strategies.custom_training import loss_scaling_picture as drawings
 from lessons.strategies.custom_training.loss_scaling import DIVISIONS, GLOBAL, LossScaling
 
@@ -54,10 +53,8 @@ class LossScalingExplorer(Explorer):
         """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
         scaling, code_title = LossScaling(**state), _("Code on each replica")
         code = node("pre", drawings.code(scaling))
-        replicas = drawings.replicas(scaling)
-        shown = pieces.image(scheme_drawing(replicas), "\n".join(scheme_lines(replicas)))
-        groups = drawings.results(scaling)
-        results = pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
+        shown = scheme_image(drawings.scheme_of(scaling), fits=True)
+        results = pieces.bars(drawings.results(scaling))
         return [
             pieces.facts({_("Model"): "y = 3 x, |y - (2 x - 1)|"}),
             # The reader can move the code where it is too wide.

@@ -34,7 +34,7 @@ def code(scaling: LossScaling) -> str:
     }[scaling.division]
 
 
-def replicas(scaling: LossScaling) -> Scheme:
+def scheme_of(scaling: LossScaling) -> Scheme:
     """Returns each replica with what it makes of the losses of its examples."""
     names = [_("replica {number}", number=at) for at in range(scaling.num_replicas)]
     boxes = [Box(name, (Line(_calculation(scaling, at), at),)) for at, name in enumerate(names)]

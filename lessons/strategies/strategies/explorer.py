@@ -13,7 +13,7 @@ from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State
 from course_lib.widgets.listings import listings
-from lessons.strategies.boxes import scheme_drawing, scheme_lines
+from lessons.strategies.boxes import scheme_image
 from lessons.strategies.strategies import strategy as specs
 from lessons.strategies.strategies import strategy_picture as drawings
 from lessons.strategies.strategies.code import sections_of
@@ -50,16 +50,14 @@ class StrategyExplorer(Explorer):
             situation = Situation(**state)
         except CourseError as error:
             return [pieces.refusal(error)]
-        warning, shown = situation.warning, drawings.places_of(situation)
-        described = "\n".join(scheme_lines(shown))
+        warning, scheme = situation.warning, drawings.scheme_of(situation)
         is_as_asked = situation.advised_loop == situation.loop
         program = _("The program") if is_as_asked else _("The program, with a custom loop")
-        picture = pieces.images([scheme_drawing(shown)], described)
         return [
             pieces.facts({_("Strategy"): situation.strategy}),
             pieces.spoken("told", situation.rule),
             *([pieces.spoken("verdict", warning)] if warning else []),
-            pieces.panel(_("What lives where"), picture, drawings.legend(shown)),
+            pieces.panel(_("What lives where"), scheme_image(scheme), drawings.legend(scheme)),
             listings(program, {"TensorFlow": sections_of(situation)}),
         ]
 

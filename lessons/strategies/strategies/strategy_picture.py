@@ -11,12 +11,12 @@ _SEVERAL = 2  # what is drawn where there are several
 _BATCHES = 3  # how far into the palette the colours of batches begin
 
 
-def places_of(situation: Situation) -> Scheme:
+def scheme_of(situation: Situation) -> Scheme:
     """Returns where variables, gradients and batches live under the strategy that suits a situation.
 
     Where there are several machines or devices it has two of each.
 
-    >>> for box in boxes_of(places_of(Situation("GPUs"))):
+    >>> for box in boxes_of(scheme_of(Situation("GPUs"))):
     ...     print(box.text())
     GPU:0: all variables (a copy), gradients of its part, batch, part 1 of 2
     GPU:1: all variables (a copy), gradients of its part, batch, part 2 of 2

@@ -11,7 +11,7 @@ from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State, numbers
 from course_lib.widgets.listings import listing
-from lessons.strategies.boxes import scheme_drawing, scheme_lines
+from lessons.strategies.boxes import scheme_image
 from lessons.strategies.workers import cluster_mistakes as mistakes
 from lessons.strategies.workers import cluster_picture as drawings
 from lessons.strategies.workers.cluster_spec import CHIEF, PS, WORKER, Place
@@ -68,11 +68,9 @@ class ClusterExplorer(Explorer):
         if state["mistake"]:
             told = pieces.spoken("told", mistakes.in_tensorflow(place, state["mistake"]))
             return [listing(heading, spread(mistakes.mistaken(place, state["mistake"]))), told]
-        scheme = drawings.scheme_of(place)
-        picture = pieces.images([scheme_drawing(scheme)], "\n".join(scheme_lines(scheme)))
         return [
             pieces.spoken("told", _what_differs(place)),
-            pieces.panel(drawings.title(place), picture),
+            pieces.panel(drawings.title(place), scheme_image(drawings.scheme_of(place))),
             listing(heading, spread(place.tf_config)),
         ]
 
