@@ -9,10 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from course_lib.i18n import _, join_sentences
-from course_lib.pictures.curves import Picture
+from course_lib.pictures.curves import STYLES, Picture
 
-_COLOURS = ("#D55E00", "#0072B2")  # Okabe and Ito's, as in the course's curves
-_MARKERS = ("s", "o")
 _LEAST = 1e-17  # where equal losses are drawn: a logarithmic axis has no zero
 
 
@@ -24,7 +22,8 @@ def differences_picture(by_number_type: Mapping[str, Sequence[float]]) -> Pictur
     """
     figure = Figure(figsize=(7, 3.4), layout="constrained")
     axes = figure.subplots()
-    for (name, differences), colour, marker in zip(by_number_type.items(), _COLOURS, _MARKERS, strict=False):
+    lines = zip(by_number_type.items(), reversed(STYLES[:2]), strict=False)
+    for (name, differences), (colour, _dashes, marker) in lines:
         steps = range(1, len(differences) + 1)
         axes.semilogy(steps, np.maximum(differences, _LEAST), color=colour, marker=marker, label=name)
     axes.set_xlabel(_("step"))
