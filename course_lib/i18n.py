@@ -82,6 +82,11 @@ def join_sentences(sentences: Sequence[str]) -> str:
     return joined
 
 
+def labelled(label: str, content: str) -> str:
+    """Returns a content behind what it is called."""
+    return _("{heading}: {content}", heading=label, content=content)
+
+
 def is_wide(character: str) -> bool:
     """Returns whether a character takes two columns, as Japanese ones do where all others take one."""
     return unicodedata.east_asian_width(character) in "WF"

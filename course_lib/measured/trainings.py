@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from course_lib.i18n import _
+from course_lib.i18n import _, labelled
 from course_lib.measured.files import Record
 from course_lib.pictures.curves import Panels, Picture
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, splits_of, summary
@@ -39,9 +39,7 @@ def picture(runs: Mapping[str, Record]) -> Picture:
     num_steps = max(each.last_step for each in histories.values())
     panels = Panels(tuple(histories), num_steps, SMOOTHING_STEPS, splits_of(drawn))
     panels.show(drawn)
-    described = _("; ").join(
-        _("{heading}: {content}", heading=name, content=summary(each)) for name, each in histories.items()
-    )
+    described = _("; ").join(labelled(name, summary(each)) for name, each in histories.items())
     return Picture(
         png=panels.png(),
         alt=_("Curves of loss and accuracy of several runs. {described}.", described=described),

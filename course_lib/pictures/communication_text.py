@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.i18n import _, join_sentences, labelled, ngettext
 from course_lib.pictures.communication_rules import dims_text
 from course_lib.pictures.text import marked
 from course_lib.specs.collectives import Collective, Kind
@@ -115,7 +115,7 @@ def totals(collectives: Sequence[Collective]) -> str:
 def both_totals(compared: Explanation) -> list[str]:
     """Returns the same as predicted and as observed."""
     both = (predicted(), compared.predicted.collectives), (observed(), compared.observed)
-    return [headed(heading, totals(collectives)) for heading, collectives in both]
+    return [labelled(heading, totals(collectives)) for heading, collectives in both]
 
 
 def predicted() -> str:
@@ -138,7 +138,7 @@ def pair_lines(pair: Pair) -> list[str]:
     """Returns the predicted collective of a step, what ran in its place, and whether that was expected."""
     planned = collective_text(pair.step.collective if pair.step else None)
     seen = marked("; ".join(collective_text(pair.observed)), agrees=pair.agrees)
-    return [headed(predicted(), "; ".join(planned)), headed(observed(), seen)]
+    return [labelled(predicted(), "; ".join(planned)), labelled(observed(), seen)]
 
 
 def verdict(compared: Explanation) -> str:
@@ -159,11 +159,6 @@ def verdict(compared: Explanation) -> str:
             " result are right."
         )
     return marked(join_sentences(wrong or [agrees]), agrees=not wrong)
-
-
-def headed(heading: str, content: str) -> str:
-    """Returns a text behind its heading."""
-    return _("{heading}: {content}", heading=heading, content=content)
 
 
 def _sent(collective: Collective) -> str:

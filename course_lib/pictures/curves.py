@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _, labelled, ngettext
 
 Quantity = Literal["loss", "accuracy"]
 Split = Literal["train", "test"]
@@ -157,8 +157,7 @@ class Panels:
 
     def _add_run(self, name: str, train_text: str, colour: str, dashes: Any, marker: str) -> None:
         train, test = (
-            _("{heading}: {content}", heading=name, content=content) if name else content
-            for content in (train_text, _("held out"))
+            labelled(name, content) if name else content for content in (train_text, _("held out"))
         )
         for quantity, axes in self._axes.items():
             (line,) = axes.plot([], [], linestyle=dashes, color=colour, linewidth=1.4, label=train)

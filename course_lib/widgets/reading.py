@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from course_lib.i18n import _
+from course_lib.i18n import labelled
 from course_lib.pictures import shapes
 from course_lib.pictures.shapes import Node, node
 
@@ -35,7 +35,7 @@ def lines(tree: Node | str) -> list[str]:
     said = [line for child in children for line in lines(child)]
     if attributes.get("class") == "fact":
         name, value = said
-        return [_("{heading}: {content}", heading=name, content=value)]
+        return [labelled(name, value)]
     if tag not in _LINES or not said:
         return said
     return [("- " if tag == "li" else "") + "".join(said)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from course_lib.explorers.experiment import Experiment
-from course_lib.i18n import _, later
+from course_lib.i18n import _, labelled, later
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures import communication as drawings
 from course_lib.pictures import communication_text as words
@@ -138,7 +138,7 @@ def _tensors(predicted: Communication) -> list[Node]:
     named = words.tensor_names(predicted)
     devices = range(predicted.result.mesh.size)
     held = [
-        words.headed(devices_text([at]), ", ".join(f"{name} {_letter(each, at)}" for name, each in named))
+        labelled(devices_text([at]), ", ".join(f"{name} {_letter(each, at)}" for name, each in named))
         for at in devices
     ]
     tensors = _images(drawings.tensor_drawings(predicted), words.tensor_lines(predicted))

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.i18n import _, join_sentences, labelled, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import cell
@@ -92,7 +92,7 @@ class Reduction(DrawsItself):
             f"  {devices_text([at])}: {self._values(partial)} → {self._values(copy)}"
             for at, (partial, copy) in enumerate(zip(self.partials, self.copies, strict=True))
         ]
-        total = _("{heading}: {content}", heading=_("Sum"), content=self._values(self.total))
+        total = labelled(_("Sum"), self._values(self.total))
         return headed(
             title,
             [self._lanes()],

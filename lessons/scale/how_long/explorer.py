@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from course_lib.i18n import _, later
+from course_lib.i18n import _, labelled, later
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import cell
@@ -142,7 +142,7 @@ def _splits(plan: Plan, dims: Mapping[str, str]) -> str:
 
 
 def _listed(total: str, parts: Sequence[str]) -> str:
-    return _("{heading}: {content}", heading=total, content=_(", ").join(parts))
+    return labelled(total, _(", ").join(parts))
 
 
 def _words(dims: Mapping[str, str]) -> dict[str, str]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
-from course_lib.pictures.communication_text import bytes_text, headed
+from course_lib.i18n import _, labelled
+from course_lib.pictures.communication_text import bytes_text
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.widgets import pieces
@@ -86,11 +86,11 @@ class Puzzle(TreeWidget):
                 number = _told(quantity, numbers[quantity])
                 mark = ("✓", _("kept")) if numbers[quantity] <= limit else ("✗", _("not kept"))
             at_most = _("{number} (at most {limit})", number=number, limit=_told(quantity, limit))
-            rows.append(_row(*mark, headed(_names()[quantity], at_most)))
+            rows.append(_row(*mark, labelled(_names()[quantity], at_most)))
         quantity, least = self.spec.par
         mark = ("★", _("reached")) if level > 1 else ("☆", _("not reached"))
         par = _("{least} ({quantity})", least=_told(quantity, least), quantity=_names()[quantity])
-        rows.append(_row(*mark, headed(_("Par"), par)))
+        rows.append(_row(*mark, labelled(_("Par"), par)))
         said = (
             _("Not solved."),
             _("Solved. Another solution reaches par."),
@@ -105,7 +105,7 @@ def _row(mark: str, name: str, said: str) -> Node:
 
 
 def _list(quantity: str, parts: Mapping[str, float]) -> Node:
-    lines = (node("li", *words(headed(what, _told(quantity, size)))) for what, size in parts.items())
+    lines = (node("li", *words(labelled(what, _told(quantity, size)))) for what, size in parts.items())
     return node("ul", *lines, class_="exchanges")
 
 
