@@ -13,7 +13,7 @@ from course_lib.runtime import device_kind, start_tensorflow
 
 
 def replicas(count: int) -> Any:
-    """Returns a strategy on the first devices."""
+    """Returns a strategy on the first devices, without collective operations: those of two would collide."""
     distribute = start_tensorflow().distribute
     devices = [f"{device_kind()}:{device_id}" for device_id in range(count)]
     return distribute.MirroredStrategy(devices, distribute.ReductionToOneDevice())

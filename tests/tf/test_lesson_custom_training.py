@@ -12,8 +12,8 @@ import pytest
 from benchmarks import programs
 from course_lib import measured
 from course_lib.runtime import start_tensorflow
+from lessons.strategies.replica_runs import replicas
 from tests.course import COURSE
-from tests.tf.replicas import mirrored
 
 tf = start_tensorflow()
 LESSON = COURSE.lesson("custom_training")
@@ -48,7 +48,7 @@ def values(model):
 
 
 def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(program, tmp_path):
-    two = mirrored(2)
+    two = replicas(2)
 
     def trained(epochs, folder):
         model, adam = program["build"](two, dense)

@@ -9,8 +9,8 @@ import pytest
 
 from course_lib.runtime import start_tensorflow
 from lessons.strategies.global_batches import received_examples
+from lessons.strategies.replica_runs import replicas
 from tests.course import COURSE
-from tests.tf.replicas import mirrored
 
 tf = start_tensorflow()
 import tf_keras  # noqa: E402
@@ -65,14 +65,14 @@ def by_hand(features, labels, batch_size):
 
 @pytest.mark.parametrize("make", [functional, Subclassed])
 def test_equal_parts_give_the_numbers_of_one_device(make):
-    told, weights = fitted(mirrored(2), make, FEATURES[:12], LABELS[:12], 4)
+    told, weights = fitted(replicas(2), make, FEATURES[:12], LABELS[:12], 4)
     loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
     assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
 
 
 def test_each_replica_that_runs_gets_the_examples_that_are_drawn():
     """The oracle is `strategy.run`: every replica reports its own number with the sum of its examples."""
-    two, numbers = mirrored(2), tf.data.Dataset.range(5).batch(4)
+    two, numbers = replicas(2), tf.data.Dataset.range(5).batch(4)
 
     @tf.function
     def report(part):
@@ -86,14 +86,14 @@ def test_each_replica_that_runs_gets_the_examples_that_are_drawn():
 
 
 def test_the_only_example_of_a_batch_counts_half_in_tf_keras_too_and_the_told_loss_is_right():
-    told, weights = fitted(mirrored(2), lambda: line(tf_keras), ONES[:5], ONES[:5], 4)
+    told, weights = fitted(replicas(2), lambda: line(tf_keras), ONES[:5], ONES[:5], 4)
     assert weights == pytest.approx([0.14, 0.14])
     assert told == pytest.approx((4 * 1 + 0.8**2) / 5)
 
 
 def drawn_alike(library):
     """Returns whether two replicas draw the same dropout mask."""
-    strategy = mirrored(2)
+    strategy = replicas(2)
     with strategy.scope():
         dropout = library.layers.Dropout(0.5, seed=5)
 
@@ -114,7 +114,7 @@ def test_what_a_replica_computes_from_its_part_alone(library, differs):
     features, labels = np.float32([[1], [2], [3], [-40]]), np.float32([[1], [0], [2], [5]])
     one, two = (
         fitted(strategy, clipped, features, labels, 4)[1]
-        for strategy in (tf.distribute.get_strategy(), mirrored(2))
+        for strategy in (tf.distribute.get_strategy(), replicas(2))
     )
     assert np.allclose(one, two) != differs
     assert drawn_alike(library) == differs
@@ -127,7 +127,7 @@ def test_batch_normalisation_takes_the_moments_of_each_part_unless_it_is_synchro
 
     both = [
         fitted(strategy, normalised, FEATURES[:12], LABELS[:12], 4)[1]
-        for strategy in (tf.distribute.get_strategy(), mirrored(2))
+        for strategy in (tf.distribute.get_strategy(), replicas(2))
     ]
     assert np.allclose(*both, rtol=1e-4) == synchronized
 
@@ -137,7 +137,7 @@ def test_nccl_adds_up_on_gpus_alone():
         return tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(1.0))
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="No OpKernel was registered"):
-        mirrored(2, tf.distribute.NcclAllReduce).run(total)
+        tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], tf.distribute.NcclAllReduce()).run(total)
 
 
 COLLIDE = """
@@ -165,7 +165,7 @@ def test_a_second_strategy_that_was_given_no_ops_meets_the_messages_of_the_first
 
 
 def test_an_optimizer_outside_the_scope_counts_every_replica_or_fails_in_fit():
-    strategy = mirrored(2)
+    strategy = replicas(2)
     for optimizer, iterations in ((keras.optimizers.SGD(0.05), 20), (keras.optimizers.Adam(), None)):
         with strategy.scope():
             unit = keras.layers.Dense(1, kernel_initializer="zeros")
@@ -182,7 +182,7 @@ def test_an_optimizer_outside_the_scope_counts_every_replica_or_fails_in_fit():
 
 
 def test_momentum_outside_the_scope_lets_copies_drift_apart_in_a_loop():
-    strategy = mirrored(2)
+    strategy = replicas(2)
     with strategy.scope():
         model = line()
     momentum = keras.optimizers.SGD(0.1, momentum=0.9)
@@ -202,7 +202,7 @@ def test_momentum_outside_the_scope_lets_copies_drift_apart_in_a_loop():
 
 
 def test_aggregation_says_what_becomes_of_the_replicas_values():
-    strategy, kinds = mirrored(4), tf.VariableAggregation
+    strategy, kinds = replicas(4), tf.VariableAggregation
     with strategy.scope():
         summed, averaged = (tf.Variable(0.0, aggregation=kind) for kind in (kinds.SUM, kinds.MEAN))
         first, copied = tf.Variable(0.0, aggregation=kinds.ONLY_FIRST_REPLICA), tf.Variable(0.0)

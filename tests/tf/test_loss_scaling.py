@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
+from lessons.strategies import replica_runs
 from lessons.strategies.global_batches import split
 from tests.course import from_lesson
-from tests.tf.replicas import mirrored
 
 DIVISIONS, LossScaling = from_lesson("custom_training.loss_scaling", "DIVISIONS", "LossScaling")
 
@@ -51,22 +51,17 @@ def as_floats(numbers):
     return tf.cast(numbers, tf.float32)
 
 
-def sent(strategy, parts):
-    return strategy.experimental_distribute_values_from_function(
-        lambda context: tf.constant(parts[context.replica_id_in_sync_group], tf.float32)
-    )
-
-
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_tensorflow_gives_what_the_explorer_shows_for_every_choice(replicas):
-    strategy = mirrored(replicas)
+    strategy = replica_runs.replicas(replicas)
     distributed = strategy.experimental_distribute_dataset(tf.data.Dataset.range(7).batch(8).map(as_floats))
     (batch,) = distributed
     parts = [tuple(part.numpy()) for part in strategy.experimental_local_results(batch)]
     assert tuple(parts) == split(range(7), replicas)
     run = compiled(strategy, distributed.element_spec)
     for size in range(1, 9):
-        batch = sent(strategy, split(range(1, size + 1), replicas))
+        parts = [np.array(part, np.float32) for part in split(range(1, size + 1), replicas)]
+        batch = replica_runs.sent(strategy, parts)
         for batch_size in (each for each in (4, 8) if size <= each):
             reports, sums = run(batch, size, batch_size)
             for at, division in enumerate(DIVISIONS):

@@ -36,16 +36,6 @@ with Cluster(sys.argv[1:], {"worker": 2}) as cluster:
 
 
 @pytest.fixture
-def program(tmp_path):
-    def write(code):
-        path = tmp_path / "program.py"
-        path.write_text(code)
-        return path
-
-    return write
-
-
-@pytest.fixture
 def folder(tmp_path):
     (tmp_path / "ids").mkdir()
     return tmp_path / "ids"
