@@ -130,12 +130,12 @@ class TreeWidget(anywidget.AnyWidget):
             for value in controls.leads_to(control)
         ]
 
-    def to_html(self) -> str:
+    def to_html(self, still: Node | None = None) -> str:
         """Returns the widget for a page without a kernel.
 
         Where the page loads `widget.js`, the element comes to life; elsewhere what is inside it stays.
         """
-        inside = shapes.markup(self.still())
+        inside = shapes.markup(still or self.still())
         if self.carries_table:
             text = json.dumps(self.page_table(), ensure_ascii=False, separators=(",", ":"))
             text = text.replace("<", "\\u003c")
@@ -173,9 +173,10 @@ class TreeWidget(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = super()._repr_mimebundle_(**options) or ({}, {})
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        data = {**data, "text/plain": repr(self)}
+        still = self.still()
+        data = {**data, "text/plain": "\n".join(reading.lines(still))}
         if "google.colab" not in sys.modules:  # it might prefer the element, which needs the book's module
-            data["text/html"] = self.to_html()
+            data["text/html"] = self.to_html(still)
         return data, metadata
 
     def _hear(self, *message: Any) -> None:
