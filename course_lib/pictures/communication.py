@@ -46,24 +46,24 @@ class Row:
 
 
 @draw.register
-def _compared_figure(compared: Explanation) -> Figure:
+def _explanation_figure(explanation: Explanation) -> Figure:
     """Returns the tensors, the steps and what they come to."""
-    drawings = [arranging.flowing(tensor_drawings(compared.predicted), _GAP, _WIDTH)]
-    text = words.tensor_lines(compared.predicted)
-    for row in pair_rows(compared):
+    drawings = [arranging.flowing(tensor_drawings(explanation.predicted), _GAP, _WIDTH)]
+    text = words.tensor_lines(explanation.predicted)
+    for row in pair_rows(explanation):
         changes = [] if row.change is None else [row.change]
         exchanges = arranging.flowing(row.exchanges, _GAP, _WIDTH)
         drawn = arranging.stacked([*changes, exchanges, *map(_said, row.why)], 8)
         drawings.append(arranging.titled(row.title, drawn))
         text += ["", row.title, *(f"   {line}" for line in (*row.heard, *row.why))]
-    totals, verdict = words.both_totals(compared), words.verdict(compared)
+    totals, verdict = words.both_totals(explanation), words.verdict(explanation)
     return headed(
-        words.title(compared.predicted),
+        words.title(explanation.predicted),
         [*drawings, *map(_said, totals)],
         [*text, "", *totals, verdict],
         width=_WIDTH,
         verdict=verdict,
-        agrees=compared.agrees,
+        agrees=explanation.agrees,
     )
 
 
@@ -81,9 +81,9 @@ def step_rows(communication: Communication) -> list[Row]:
     ]
 
 
-def pair_rows(compared: Explanation) -> list[Row]:
+def pair_rows(explanation: Explanation) -> list[Row]:
     """Returns the steps, each with its predicted and its observed collective; then what ran besides."""
-    return [_pair_row(at, pair) for at, pair in enumerate(compared.pairs, start=1)]
+    return [_pair_row(at, pair) for at, pair in enumerate(explanation.pairs, start=1)]
 
 
 def _pair_row(at: int, pair: Pair) -> Row:

@@ -112,9 +112,9 @@ def totals(collectives: Sequence[Collective]) -> str:
     )
 
 
-def both_totals(compared: Explanation) -> list[str]:
+def both_totals(explanation: Explanation) -> list[str]:
     """Returns the same as predicted and as observed."""
-    both = (predicted(), compared.predicted.collectives), (observed(), compared.observed)
+    both = (predicted(), explanation.predicted.collectives), (observed(), explanation.observed)
     return [labelled(heading, totals(collectives)) for heading, collectives in both]
 
 
@@ -141,17 +141,17 @@ def pair_lines(pair: Pair) -> list[str]:
     return [labelled(predicted(), "; ".join(planned)), labelled(observed(), seen)]
 
 
-def verdict(compared: Explanation) -> str:
+def verdict(explanation: Explanation) -> str:
     """Returns whether TensorFlow ran what was predicted, and what differs."""
     wrong = []
-    if compared.observed != compared.expected:
+    if explanation.observed != explanation.expected:
         wrong.append(_("TensorFlow ran other collectives than predicted."))
-    if compared.layout != compared.predicted.result.layout:
-        values = {"real": compared.layout, "predicted": compared.predicted.result.layout}
+    if explanation.layout != explanation.predicted.result.layout:
+        values = {"real": explanation.layout, "predicted": explanation.predicted.result.layout}
         wrong.append(_("The result has the layout {real}; predicted was {predicted}.", **values))
-    if not compared.values_agree:
+    if not explanation.values_agree:
         wrong.append(_("The values differ from those of NumPy."))
-    if compared.expected == compared.predicted.collectives:
+    if explanation.expected == explanation.predicted.collectives:
         agrees = _("TensorFlow ran what was predicted. Layout and values of the result are right.")
     else:
         agrees = _(

@@ -88,17 +88,17 @@ def predicted_cards(sharding: Sharding, *, pressable: bool = False) -> list[Draw
     return cards
 
 
-def observed_cards(observed: Components) -> list[Drawing]:
+def observed_cards(components: Components) -> list[Drawing]:
     """Returns the devices with what each really holds, as values if these are few."""
-    width = value_width([component for component in observed.components if component.size <= MOST_VALUES])
-    maps, expected = thumbnails(observed.sharding), observed.sharding.holdings
+    width = value_width([component for component in components.components if component.size <= MOST_VALUES])
+    maps, expected = thumbnails(components.sharding), components.sharding.holdings
     cards = []
-    for device_id, (component, held) in enumerate(zip(observed.components, observed.holdings, strict=True)):
+    for at, (component, held) in enumerate(zip(components.components, components.holdings, strict=True)):
         few = component.size <= MOST_VALUES
         drawing = values_drawing(component, colour(held), width) if few else maps[held]
-        label = "?" if held is None else observed.sharding.blocks[held].label
+        label = "?" if held is None else components.sharding.blocks[held].label
         notes = [] if few else [str(component.shape)]
-        cards.append(_card(device_id, held, label, drawing, notes, wrong=held != expected[device_id]))
+        cards.append(_card(at, held, label, drawing, notes, wrong=held != expected[at]))
     return cards
 
 

@@ -35,14 +35,14 @@ def _sharding_figure(sharding: Sharding) -> Figure:
 
 
 @draw.register
-def _observed_figure(observed: Components) -> Figure:
-    sharding = _with_bytes(observed)
+def _components_figure(components: Components) -> Figure:
+    sharding = _with_bytes(components)
     title = _(
         "Real components with the layout {layout} on the mesh {mesh}",
         layout=sharding.layout,
         mesh=sharding.mesh,
     )
-    parts = [_tensor_part(sharding, observed.whole), _observed_part(_("Devices"), observed)]
+    parts = [_tensor_part(sharding, components.whole), _observed_part(_("Devices"), components)]
     return _figure(title, sharding, parts)
 
 
@@ -102,14 +102,14 @@ def _predicted_part(heading: str, sharding: Sharding) -> _Part:
     return _Part(heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines)
 
 
-def _observed_part(heading: str, observed: Components) -> _Part:
-    lines = holding_lines(observed.sharding, observed.holdings, observed.components)
-    return _Part(heading, mesh_drawing(observed.sharding.mesh, observed_cards(observed)), lines)
+def _observed_part(heading: str, components: Components) -> _Part:
+    lines = holding_lines(components.sharding, components.holdings, components.components)
+    return _Part(heading, mesh_drawing(components.sharding.mesh, observed_cards(components)), lines)
 
 
-def _with_bytes(observed: Components) -> Sharding:
-    sharding = observed.sharding
-    return sharding.layout.of(sharding.global_shape, element_bytes=observed.whole.itemsize)
+def _with_bytes(components: Components) -> Sharding:
+    sharding = components.sharding
+    return sharding.layout.of(sharding.global_shape, element_bytes=components.whole.itemsize)
 
 
 def require_drawable(sharding: Sharding) -> None:
