@@ -35,10 +35,9 @@ def picture(runs: Mapping[str, Record]) -> Picture:
         runs: what each is called in the legend, and what was measured.
     """
     histories = {name: history(run) for name, run in runs.items()}
-    drawn = [curves(each) for each in histories.values()]
     num_steps = max(each.last_step for each in histories.values())
-    panels = Panels(tuple(histories), num_steps, SMOOTHING_STEPS, splits_of(drawn))
-    panels.show(drawn)
+    panels = Panels(tuple(histories), num_steps, SMOOTHING_STEPS, splits_of(histories.values()))
+    panels.show([curves(each) for each in histories.values()])
     described = _("; ").join(labelled(name, summary(each)) for name, each in histories.items())
     return Picture(
         png=panels.png(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -51,17 +51,15 @@ def summary(history: History) -> str:
         ("accuracy", "train"): _("train accuracy"),
         ("accuracy", "test"): _("held-out accuracy"),
     }
+    last = curves(History(history.steps[-SMOOTHING_STEPS:], history.epochs[-1:]))  # more is not needed
     values = [
-        f"{names[curve.quantity, curve.split]} {curve.values[-1]:.2f}"
-        for curve in curves(history)
-        if curve.values
+        f"{names[curve.quantity, curve.split]} {curve.values[-1]:.2f}" for curve in last if curve.values
     ]
     if not values:
         return _("no step yet")
     return _("at step {step}: {values}", step=history.last_step, values=_(", ").join(values))
 
 
-def splits_of(runs: Sequence[Sequence[Curve]]) -> tuple[Split, ...]:
+def splits_of(histories: Iterable[History]) -> tuple[Split, ...]:
     """Returns the lines that a legend should name: none of held-out examples where no run was evaluated."""
-    evaluated = any(curve.split == "test" and curve.values for run in runs for curve in run)
-    return ("train", "test") if evaluated else ("train",)
+    return ("train", "test") if any(history.epochs for history in histories) else ("train",)

@@ -53,7 +53,7 @@ class View:
         """Shows the last state, which depends on the records alone."""
         self._button.disabled = True
         self._show_progress()
-        self._panels = Panels([""], self._num_steps, SMOOTHING_STEPS, splits_of([curves(self._history)]))
+        self._panels = Panels([""], self._num_steps, SMOOTHING_STEPS, splits_of([self._history]))
         self._draw()
 
     def _draw(self, compress_level: int = 6) -> None:
