@@ -28,7 +28,6 @@ _HOMES = {
     "CourseError": "errors",
     "about": "varying",
     **dict.fromkeys(("last_line", "outcome"), "messages"),
-    "run_program": "processes",
     **dict.fromkeys(("collectives", "explain"), "devices.graphs"),
     **dict.fromkeys(("compare", "shard", "show"), "devices.components"),
     "to_numpy": "devices.dtensor",

@@ -101,5 +101,5 @@ def find(topic: object) -> Place | None:
 def module(name: str) -> Any:
     """Returns a module of an installed lesson, such as "communication.ring", whatever its part."""
     topic, _dot, inner = name.partition(".")
-    place = next(each for each in installed() if each.topic == topic)
-    return import_module(".".join(filter(None, (PACKAGE, place.part, topic, inner))))
+    part = next((place.part for place in installed() if place.topic == topic), "")
+    return import_module(".".join(filter(None, (PACKAGE, part, topic, inner))))

@@ -20,6 +20,7 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
+from course_lib.errors import one_of
 from course_lib.i18n import _
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan
@@ -45,7 +46,12 @@ def code_of(choice: Choice, framework: str) -> str:
     Args:
         choice: `layout.of(global_shape)`, or a plan.
         framework: one of `FRAMEWORKS`.
+
+    Raises:
+        CourseError: another framework.
     """
+    problem = _("There is no code for {framework!r}.", framework=framework)
+    one_of(framework, FRAMEWORKS, problem, cure=_("Write one of these names."))
     return "".join(sections_of(choice, framework))
 
 

@@ -38,8 +38,8 @@ _KINDS = {
     "CollectiveReduceScatterV2": Kind.REDUCE_SCATTER,
     "CollectiveAllToAllV2": Kind.ALL_TO_ALL,
 }
-_DTYPES = {4: "float32", 8: "float64"}
-_MOST_VALUES = 7  # few enough that float32 has every sum of their products
+_DTYPES = {1: "int8", 2: "float16", 4: "float32", 8: "float64", 16: "complex128"}
+_MOST_VALUES = 7  # few enough that float32 has every sum of their products, and float16 those of hundreds
 _GROUP_KEY = 2  # the place of the group's key among the inputs of a collective
 
 
@@ -156,7 +156,7 @@ def _compared(
 def _filled(sharding: Sharding) -> Array:
     """Returns a tensor, `[...] global`, of small whole numbers, so that no sum is rounded."""
     dtype = _DTYPES[sharding.element_bytes or 4]
-    return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(dtype)
+    return (numbered_tensor(sharding.global_shape) % _MOST_VALUES - _MOST_VALUES // 2).astype(dtype)
 
 
 def _mesh_of(arguments: Sequence[Any]) -> MeshSpec:

@@ -14,7 +14,7 @@ import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
-from course_lib import processes
+from course_lib import i18n, processes
 from course_lib.devices import dtensor
 from course_lib.devices.graphs import result_and_collectives
 from course_lib.errors import CourseError
@@ -138,12 +138,15 @@ def supported(function: Function, *tensors: Any) -> Support:
 
 
 def _tried(sent: bytes, way: str, num_devices: int) -> Verdict:
-    program = f"import course_lib; course_lib.setup(devices={num_devices}); "
+    program = f"import course_lib; course_lib.setup(language={i18n.language()!r}, devices={num_devices}); "
     program += f"from course_lib.devices import verdicts; verdicts.answer({way!r})"
     with tempfile.NamedTemporaryFile() as file:
         file.write(sent)
         file.flush()
-        done = processes.run([sys.executable, "-c", program, file.name])
+        try:
+            done = processes.run([sys.executable, "-c", program, file.name])
+        except CourseError as late:
+            return Verdict(DEAD, message=late.problem)
     if done.returncode:
         return Verdict(DEAD, message=processes.died(done.returncode, done.stderr))
     return Verdict(**json.loads(done.stdout.splitlines()[-1]))

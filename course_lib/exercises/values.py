@@ -77,6 +77,8 @@ def same(value: object, expected: object, relative: float = ROUNDING, absolute: 
     if right is not None:
         if mine is None or mine.shape != right.shape:
             return False
+        if "f" not in (mine.dtype.kind, right.dtype.kind):
+            return bool(np.all(mine == right))
         largest = float(np.max(np.abs(right), initial=0.0, where=np.isfinite(right)))
         allowed = _TO_WHOLE if right.dtype.kind in "iu" else relative * largest + absolute
         return bool(np.allclose(mine, right, rtol=0, atol=allowed, equal_nan=True))
@@ -167,7 +169,8 @@ def _as_numbers(value: object) -> Array | None:
         array = np.asarray(value)
     except ValueError:
         return None
-    return array if array.dtype.kind in "iuf" else None
+    has_truths = bool in map(type, np.asarray(value, object).flat)  # among numbers NumPy makes `True` 1
+    return array if array.dtype.kind in "iuf" and not has_truths else None
 
 
 def _of_python(value: Any) -> Any:

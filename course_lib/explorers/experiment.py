@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
+from course_lib.messages import last_line
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -89,7 +90,7 @@ class Experiment(Explorer):
         except CourseError as error:
             self._say(state, f"✗ {error}")
         except Exception as error:
-            self._say(state, f"✗ {type(error).__name__}: {error}")
+            self._say(state, f"✗ {last_line(error)}")
 
     def _around_the_button(
         self, state: State, why_not: Callable[[State], str], result: Any = None, says: str = ""

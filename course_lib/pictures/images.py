@@ -75,7 +75,8 @@ def _png(images: npt.NDArray[Any], captions: Sequence[str], right: Sequence[bool
         figure = Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
         figure.suptitle(title, fontsize=_SIZE)
         places = figure.subplots(num_rows, _COLUMNS, squeeze=False).ravel()
-        for axes, image, caption, is_right in zip(places, images, captions, right, strict=False):
+        shown = zip(images, captions, right, strict=True)
+        for axes, (image, caption, is_right) in zip(places, shown, strict=False):
             axes.imshow(image, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
             _frame(axes, caption, is_right=is_right)
         for axes in places[len(captions) :]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from course_lib.errors import one_of
+from course_lib.errors import CourseError
 from course_lib.i18n import _
 
 Record = Mapping[str, Any]
@@ -49,10 +49,11 @@ class History:
         [1, 2]
 
         Raises:
-            CourseError: the record lacks a key.
+            CourseError: the record lacks a key, or is no mapping.
         """
-        evaluated = "test_loss" in record
-        plain = _plain(record, _OF_AN_EVALUATION if evaluated else _OF_A_STEP)
+        given = record if isinstance(record, Mapping) else {}
+        evaluated = "test_loss" in given
+        plain = _plain(given, _OF_AN_EVALUATION if evaluated else _OF_A_STEP)
         kept = self.epochs if evaluated else self.steps
         for records in (kept, self.epochs):
             while records and records[-1]["step"] >= plain["step"]:
@@ -62,8 +63,9 @@ class History:
 
 def _plain(record: Record, names: tuple[str, str]) -> Record:
     keys = ("step", "epoch", *names)
-    cure = _("Yield a dictionary with {keys} for each step.", keys=", ".join(keys))
     for key in keys:
-        one_of(key, record, _("A record lacks {key!r}.", key=key), cure=cure)
+        if key not in record:
+            cure = _("Yield a dictionary with {keys} for each step.", keys=", ".join(keys))
+            raise CourseError(_("A record lacks {key!r}.", key=key), allowed=", ".join(keys), cure=cure)
     numbers = {name: float(record[name]) for name in names}
     return {"step": int(record["step"]), "epoch": int(record["epoch"]), **numbers}

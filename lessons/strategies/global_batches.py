@@ -63,7 +63,7 @@ class ReceivedExamples(DrawsItself):
 
     def picture(self) -> Figure:
         """Returns a row for each global batch with a column for each replica, and what is odd about them."""
-        replicas = range(len(self.batches[0]))
+        replicas = range(max(map(len, self.batches), default=0))
         rows = [["", *(_("replica {number}", number=at) for at in replicas)]]
         for number, batch in enumerate(self.batches):
             rows.append([_("batch {number}", number=number), *map(_runs, batch)])

@@ -56,6 +56,8 @@ ATTEMPTS = {
             (plan(batches=(32, 48)), "two different batches"),
             (plan(batches=(48, 48)), "yesterday"),
             ({"host0": plan()["host0"]}, "lacks a setting"),
+            ({"host0": 1, "host1": 2}, "lacks a setting"),
+            (plan((0, "zero")), "host1: `index = 'zero'`"),
         ),
     ),
 }

@@ -35,8 +35,9 @@ def test_compare_finds_the_devices_that_hold_something_else():
     assert compare(NUMBERS, swapped).wrong_devices == tuple(range(8))
 
 
-def test_explain_puts_rules_beside_reality():
-    left, right = shard(NUMBERS, ROWS), shard(NUMBERS, COLUMNS)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_explain_puts_rules_beside_reality(dtype):
+    left, right = shard(NUMBERS.astype(dtype), ROWS), shard(NUMBERS.astype(dtype), COLUMNS)
     assert explain(tf.matmul, left, right).agrees
     assert explain(dtensor.relayout, left, COLUMNS).agrees
     assert len(explain(tf.matmul, left, right).observed) == 2

@@ -55,7 +55,7 @@ class Number:
 
 @pytest.mark.parametrize(
     ("records", "words"),
-    [(None, "does not train"), (iter([{"step": 1, "epoch": 1, "loss": 1.0}]), "lacks 'accuracy'")],
+    [(None, "does not train"), (iter([1]), "lacks 'step'"), (iter([{"step": 1}]), "Allowed: step, epoch,")],
 )
 def test_what_cannot_be_watched_is_refused(records, words):
     with pytest.raises(CourseError, match=words):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 import course_lib
+from course_lib import i18n, processes
 
 course_lib.setup(devices=8)
 tf = course_lib.start_tensorflow()
@@ -30,3 +33,10 @@ def test_a_right_a_wrong_and_a_deadly_function(rows):
     assert str(supported(lambda x: x[::-1], rows)["tf.function"]).startswith("silently wrong | 24 of 24")
     number_types = supported(lambda x: x + tf.cast(x, tf.float64), rows)
     assert [each.verdict for each in number_types.values()] == ["dead", "refused"]
+
+
+def test_its_processes_speak_the_readers_language_and_end_where_the_function_hangs(rows, monkeypatch):
+    i18n.set_language("ja")
+    assert "'ja'" in supported(lambda x: int(i18n.language()), rows)["eager"].message
+    monkeypatch.setitem(processes.run.__kwdefaults__, "seconds", 1)
+    assert supported(lambda x: time.sleep(600), rows)["eager"].verdict == "dead"

@@ -157,7 +157,7 @@ def experiment(name, observe=None):
 
 @each_experiment
 def test_a_press_says_that_it_works_then_what_failed_and_the_next_one_tries_again(name):
-    said, failures = [], [RuntimeError("odd"), CourseError("No device.", allowed="a device", cure="Wait.")]
+    said, failures = [], [RuntimeError("odd [Op:Add]"), CourseError("No device.", allowed="a device")]
 
     def fails(*_choice):
         said.extend(shown(explorer, "verdict"))

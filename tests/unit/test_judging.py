@@ -182,6 +182,8 @@ def test_a_function_without_end_is_ended_and_told(monkeypatch):
         (float("nan"), float("nan"), True),
         (float("nan"), 1.0, False),
         (True, 1, False),
+        ((True, 2), (1, 2), False),
+        (2**53 + 1, 2**53, False),
         ((1, 2), (1, 2, 3), False),
         (((1,), (2, 4)), ((1,), (2, 3)), False),
         ((3,), 3, False),

@@ -54,6 +54,10 @@ def test_one_failure_is_told_with_its_cause_and_what_still_runs_is_ended(program
         assert running.log("worker 1").endswith("ValueError: no\n")
     assert repr(report).splitlines() == ["worker 0: runs", "worker 1: ended by ValueError", "  no"]
     assert running.report()["worker 0"].heading() == "worker 0: ended by SIGKILL"
+    with pytest.raises(CourseError, match=r"no task 'worker 2'.\n  Allowed: worker 0, worker 1"):
+        report["worker 2"]
+    with pytest.raises(CourseError, match="No line begins with 'FILE'"):
+        report.received_examples("FILE")
 
 
 def test_an_exception_in_the_block_ends_all_with_their_children(program, folder):

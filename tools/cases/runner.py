@@ -183,7 +183,7 @@ def found_by(
         python: the interpreter, which may be that of another environment.
         environment: what is set for it beside this process's own variables.
     """
-    done = processes.run([python, str(program), *arguments], environment=environment)
+    done = processes.run([python, str(program), *arguments], seconds=None, environment=environment)
     return outcome_of(done.returncode, done.stdout, done.stderr)
 
 

@@ -8,12 +8,11 @@ Usage: python -m lessons.layouts.communication.silent
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 
 import numpy as np
 
+from course_lib import processes
 from course_lib.runtime import setup, start_tensorflow
 
 _NUM_DEVICES = 12
@@ -28,10 +27,10 @@ def swapped() -> list[Message]:
     """Returns the messages that brought another's values, from processes that try until all did that can."""
     found: set[Message] = set()
     # With fewer threads than devices a collective is sooner aborted, and then nothing more can be seen.
-    environment = {**os.environ, "TF_NUM_INTEROP_THREADS": str(_NUM_DEVICES)}
+    environment = {"TF_NUM_INTEROP_THREADS": str(_NUM_DEVICES)}
     for _process in range(_MOST_PROCESSES):
-        command = [sys.executable, "-m", __name__]
-        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        run = processes.run([sys.executable, "-m", __name__], environment=environment)
+        run.check_returncode()
         found |= set(map(tuple, json.loads(run.stdout.splitlines()[-1])))
         if found >= _OF_ONE_NAME:
             break

@@ -72,11 +72,16 @@ def _require_plan(machines: object) -> None:
     if not (
         isinstance(machines, Mapping)
         and set(machines) == set(HOSTS)
-        and all(set(settings) == set(SETTINGS) for settings in machines.values())
+        and all(isinstance(each, Mapping) and set(each) == set(SETTINGS) for each in machines.values())
     ):
         raise CourseError(
             _("A machine lacks a setting, or has one too many. Copy `machines`, and change values only.")
         )
+    for host, settings in machines.items():
+        for name in ("index", "BATCH"):
+            if not str(settings[name]).isdecimal():
+                value = f"{name} = {settings[name]!r}"
+                raise CourseError(_("{host}: `{value}` is no whole number.", host=host, value=value))
 
 
 def _plan(index: int, batch: int, folder: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ import re
 import signal
 from dataclasses import dataclass
 
+from course_lib.errors import one_of
 from course_lib.i18n import _
 from lessons.strategies.global_batches import ReceivedExamples
 
@@ -75,7 +76,10 @@ class Report:
 
     def __getitem__(self, task: str) -> TaskReport:
         """Returns what is known of a task."""
-        return next(each for each in self.tasks if each.task == task)
+        tasks = {each.task: each for each in self.tasks}
+        problem = _("There is no task {task!r}.", task=task)
+        one_of(task, tasks, problem, cure=_("Show the report: it tells what each task printed."))
+        return tasks[task]
 
     def __repr__(self) -> str:
         tasks = ([each.heading(), *each.lines, *filter(None, [each.message])] for each in self.tasks)
@@ -87,13 +91,16 @@ class Report:
 
         Each task printed a line for each batch: the rule, and the numbers of its examples.
 
-        >>> files = Report((TaskReport("worker 0", ("FILE 0 1",)), TaskReport("worker 1", ("FILE 4 5",))))
+        >>> files = Report((TaskReport("worker 0", ("", "FILE 0 1")), TaskReport("worker 1", ("FILE 4 5",))))
         >>> files.received_examples("FILE").batches
         (((0, 1), (4, 5)),)
 
         Args:
             rule: how the examples were divided: lines of others are left out.
         """
-        lines = ([line.split() for line in each.lines] for each in self.tasks)
+        lines = [[line.split() for line in each.lines if line.strip()] for each in self.tasks]
+        rules = dict.fromkeys(words[0] for of_task in lines for words in of_task)
+        problem = _("No line begins with {rule!r}.", rule=rule)
+        one_of(rule, rules, problem, cure=_("Show the report: it tells what each task printed."))
         parts = ([map(int, numbers) for name, *numbers in of_task if name == rule] for of_task in lines)
         return ReceivedExamples(itertools.zip_longest(*parts, fillvalue=()))
