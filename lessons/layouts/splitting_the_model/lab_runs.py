@@ -1,4 +1,4 @@
-"""The runs of a training lab: how each trains on the kernel's loop, what it leaves on disk, how runs differ."""
+"""The runs of a training lab: how each trains on the kernel's loop, what is kept of it, how they differ."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from course_lib.i18n import _
 from course_lib.pictures.curves import QUANTITIES, Quantity
+from course_lib.runtime import start_tensorflow
 from course_lib.specs.plan import Plan
 from course_lib.watch.loop import Pace
 from course_lib.watch.records import History
@@ -146,9 +147,7 @@ def whole_step(folder: Path) -> int:
     whole = sorted(folder.glob("ckpt-*.index"), key=lambda index: int(index.stem.removeprefix("ckpt-")))
     if not whole:
         return 0
-    import tensorflow as tf
-
-    newest = whole[-1].with_suffix("")
+    tf, newest = start_tensorflow(), whole[-1].with_suffix("")
     (folder / "checkpoint").write_text(f'model_checkpoint_path: "{newest.name}"\n')
     return int(tf.train.load_checkpoint(str(newest)).get_tensor("step/.ATTRIBUTES/VARIABLE_VALUE"))
 
