@@ -66,7 +66,7 @@ def train_stop_and_go_on(lesson: Lesson, name: str) -> None:
 
 
 def survive_a_restart(lesson: Lesson, name: str) -> None:
-    """Restarts the kernel: the lab says that nobody answers, until its cell runs again."""
+    """Restarts the kernel: the lab says that nobody answers, until its cell runs again with the runs."""
     lesson.restart()
     lab = lesson.locate(LAB).locator(".explorer")
     lab.locator("button[value=run]").click()
@@ -75,6 +75,7 @@ def survive_a_restart(lesson: Lesson, name: str) -> None:
     for cell in ("language", LAB):
         lesson.run_cell(cell)
     lab.locator(IDLE).wait_for(state="attached")
+    assert lab.locator(".runs li").count() == lab.locator(STARTS).count() - 1 == 2
     assert lesson.problems == []
 
 
