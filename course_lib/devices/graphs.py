@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -191,26 +191,18 @@ def _result_and_graphs(function: Callable[..., Any], arguments: Sequence[Any]) -
     compiled = tf.function(function)
     captured = compiled.get_concrete_function(*arguments).variables
     passed = [each for each in tf.nest.flatten(arguments) if isinstance(each, tf.Variable)]
+    before = [(variable, variable.read_value()) for variable in (*captured, *passed)]
     context.enable_run_metadata()
     try:
         context.async_wait()
         context.export_run_metadata()  # what still ran of others
-        with _unchanged([*captured, *passed]):
-            result = compiled(*arguments)
-            context.async_wait()
-            graphs = context.export_run_metadata().function_graphs
+        result = compiled(*arguments)
+        context.async_wait()
+        graphs = context.export_run_metadata().function_graphs
         return result, [each.post_optimization_graph for each in graphs]
     finally:
         context.disable_run_metadata()
-
-
-@contextlib.contextmanager
-def _unchanged(variables: Sequence[Any]) -> Iterator[None]:
-    before = [variable.read_value() for variable in variables]
-    try:
-        yield
-    finally:
-        for variable, value in zip(variables, before, strict=True):
+        for variable, value in before:
             variable.assign(value)
 
 
