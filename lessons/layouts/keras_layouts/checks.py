@@ -42,7 +42,8 @@ def layout_map(answer: Callable[[Any], Any]) -> str | None:
         if hint:
             return hint
         with layouts.scope():
-            model = _three_layers()
+            dense = [tf_keras.layers.Dense(shape[1], name=name) for name, shape in _SHAPES.items()]
+            model = _sequential(1_200, *dense)
         parts = ([part.nbytes for part in dtensor.unpack(weight)] for weight in model.weights)
         most = max(map(sum, zip(*parts, strict=True)))
         if most > _MOST_BYTES:
@@ -78,13 +79,6 @@ def _map_hint(layouts: Any, dtensor: Any) -> str | None:
         pattern=unused[0],
         names=_(", ").join(shapes),
     )
-
-
-def _three_layers() -> Any:
-    from tf_keras import layers
-
-    dense = [layers.Dense(shape[1], name=name) for name, shape in _SHAPES.items()]
-    return _sequential(1_200, *dense)
 
 
 def _sequential(num_features: int, *layers: Any) -> Any:
