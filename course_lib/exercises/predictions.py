@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from course_lib.exercises import choices, questions
 from course_lib.exercises.checks import Result, Status
-from course_lib.exercises.questions import Option, Question
+from course_lib.exercises.questions import Question
 from course_lib.exercises.values import shown
 from course_lib.i18n import _
 from course_lib.pictures.shapes import markup, node
@@ -136,14 +136,8 @@ def _verdict(question: Question) -> Result | None:
     option = question.option(choice.now)
     if option is None:
         return None
-    return Result(
-        Status.RIGHT if option.right else Status.WRONG, _told(option, late=choice.is_late(choice.now))
-    )
-
-
-def _told(option: Option, *, late: bool) -> str:
     comment = "" if option.right else option.said  # why the right answer is right is said to every reader
-    if late:
+    if choice.is_late(choice.now):
         told = _(
             "You chose {answer} after the value was shown, so it is not counted. {comment}",
             answer=option.text,
@@ -151,7 +145,7 @@ def _told(option: Option, *, late: bool) -> str:
         )
     else:
         told = _("You predicted {answer}. {comment}", answer=option.text, comment=comment)
-    return told.strip()
+    return Result(Status.RIGHT if option.right else Status.WRONG, told.strip())
 
 
 def _unknown(prediction_id: object) -> Result:
