@@ -105,8 +105,11 @@ class Panels:
         )
         self._axes = self._make_axes(num_steps)
         self.lines: dict[tuple[str, str, str], Line2D] = {}
+        train_text = ngettext(
+            "train (mean of the last {count} step)", "train (mean of the last {count} steps)", mean_of
+        )
         for name, style in zip(names, STYLES, strict=False):
-            self._add_run(name, _train_text(mean_of), *style)
+            self._add_run(name, train_text, *style)
         # matplotlib fills a legend column by column: with the runs as rows, all train lines come first.
         handles = [self.lines[name, QUANTITIES[0], split] for split in splits for name in names]
         self._figure.legend(handles=handles, loc="lower center", ncols=2, frameon=False)
@@ -173,9 +176,3 @@ class Panels:
             for loss in np.asarray(line.get_ydata())
         ]
         return max((loss for loss in losses if math.isfinite(loss) and loss > 0), default=1.0)
-
-
-def _train_text(mean_of: int) -> str:
-    return ngettext(
-        "train (mean of the last {count} step)", "train (mean of the last {count} steps)", mean_of
-    )

@@ -88,21 +88,16 @@ class MeshLayoutExplorer(Experiment):
     def above(self, state: State, result: Comparison | None) -> Sequence[Node]:
         """Returns the facts, the tensor, the prediction and reality."""
         sharding = states.sharding_of(state)
-        return [_facts(sharding), pieces.panels(_panels(sharding, result)), pieces.said()]
-
-    def below(self, state: State) -> Sequence[Node]:
-        """Returns the code of the choice."""
-        return [code_listings(states.sharding_of(state))]
-
-
-def _facts(sharding: Sharding) -> Node:
-    return pieces.facts(
-        {
+        facts = {
             _("Local shape"): sharding.local_shape,
             _("Bytes on each device"): f"{sharding.bytes_per_device():,}",
             _("Copies of each element"): sharding.copies,
         }
-    )
+        return [pieces.facts(facts), pieces.panels(_panels(sharding, result)), pieces.said()]
+
+    def below(self, state: State) -> Sequence[Node]:
+        """Returns the code of the choice."""
+        return [code_listings(states.sharding_of(state))]
 
 
 def _panels(sharding: Sharding, comparison: Comparison | None) -> list[Node]:
