@@ -92,11 +92,6 @@ def is_wide(character: str) -> bool:
     return unicodedata.east_asian_width(character) in "WF"
 
 
-def is_written_wide() -> bool:
-    """Returns whether the reader's language is written in wide characters, as Japanese is."""
-    return any(map(is_wide, _("Right.")))
-
-
 def num_columns(text: str) -> int:
     """Returns how many columns a line of text takes in a font of fixed width.
 
