@@ -60,10 +60,11 @@ class RealSet:
     name: str
     address: str
 
-    def builder(self) -> Any:
-        """Returns the builder of the prepared set, in TFDS_DATA_DIR or the folder of tensorflow_datasets.
+    def read(self, rows: str, feature: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Returns a feature and the labels of some rows, such as "train[:5000]", in their stored order.
 
-        Only if there is none, the set is downloaded with a progress bar.
+        The prepared set is in TFDS_DATA_DIR or the folder of tensorflow_datasets. Only if there is none, it
+        is downloaded with a progress bar.
 
         Raises:
             CourseError: the set is missing and cannot be downloaded.
@@ -73,15 +74,7 @@ class RealSet:
         builder = tfds.builder(self.name, data_dir=os.environ.get("TFDS_DATA_DIR") or None)
         if not builder.is_prepared():
             self._download(builder)
-        return builder
-
-    def read(self, rows: str, feature: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """Returns a feature and the labels of some rows, such as "train[:5000]", in their stored order.
-
-        Raises:
-            CourseError: the set is missing and cannot be downloaded.
-        """
-        batches = list(self.builder().as_dataset(split=rows, batch_size=_BATCH).as_numpy_iterator())
+        batches = list(builder.as_dataset(split=rows, batch_size=_BATCH).as_numpy_iterator())
         values, labels = (np.concatenate([batch[name] for batch in batches]) for name in (feature, "label"))
         return values, labels
 
