@@ -130,7 +130,8 @@ class _Cut:
 def _cut(sharding: Sharding, side: float) -> _Cut:
     """Returns the planes of a tensor whose longer edge takes about `side`."""
     _depth, rows, columns = (1, 1, 1, *sharding.global_shape)[-3:]
-    indices = [_as_slices(block) for block in sharding.blocks]
+    one = slice(0, 1)
+    indices = [(one, one, one, *block.index)[-3:] for block in sharding.blocks]
     width, height = _element_size(indices, rows, columns, side)
     places: list[Place] = []
     planes: dict[int, tuple[int, list[int]]] = {}
@@ -187,7 +188,7 @@ def _grid_lines(rows: int, columns: int, width: float, height: float) -> tuple[N
 
 
 def _element_size(
-    indices: Sequence[tuple[slice, slice, slice]], rows: int, columns: int, side: float
+    indices: Sequence[tuple[slice, ...]], rows: int, columns: int, side: float
 ) -> tuple[float, float]:
     """Returns the width and height of an element: square, unless an edge or a block would become too thin."""
     square = min(side / max(rows, columns, 1), side / 4)
@@ -195,10 +196,3 @@ def _element_size(
     row_cuts, column_cuts = (len({index[axis].start for index in indices}) for axis in (1, 2))
     least_width, least_height = (max(thinnest, cuts * side / 12) for cuts in (column_cuts, row_cuts))
     return max(square, least_width / max(columns, 1)), max(square, least_height / max(rows, 1))
-
-
-def _as_slices(block: Block) -> tuple[slice, slice, slice]:
-    """Returns where a block lies: on which plane, and its rows and columns there."""
-    one = slice(0, 1)
-    depth, rows, columns = (one, one, one, *block.index)[-3:]
-    return depth, rows, columns
