@@ -24,11 +24,7 @@ _ANSWER_SECONDS = 3.0
 
 
 def choose_source(source: str | None) -> str:
-    """Returns the source that was asked for.
-
-    Args:
-        source: "built-in" or "tfds". If left out, the environment variable COURSE_DATA says it, and
-            "built-in" if that is not set.
+    """Returns the source that was asked for, else what COURSE_DATA says, else "built-in".
 
     Raises:
         CourseError: an unknown source.

@@ -45,13 +45,7 @@ def create_mesh(mesh: MeshSpec) -> Any:
 
 
 def to_layout(layout: LayoutSpec, mesh: Any | None = None) -> Any:
-    """Returns the real `dtensor.Layout` of `layout`.
-
-    Args:
-        layout: the specification.
-        mesh: the real mesh to put it on, with the dimensions of `layout.mesh`; by default that of
-            `create_mesh(layout.mesh)`.
-    """
+    """Returns the real `dtensor.Layout` of `layout`, by default on the mesh that `create_mesh` makes."""
     return dtensor.Layout(list(layout.sharding_specs), create_mesh(layout.mesh) if mesh is None else mesh)
 
 

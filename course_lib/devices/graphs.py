@@ -122,11 +122,7 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
 def relayout(source: Sharding, target: LayoutSpec) -> Explanation:
     """Returns the predicted communication of a change of layout beside what TensorFlow runs. It draws itself.
 
-    The tensor is made on the devices, given the other layout, and then compared with what it was.
-
-    Args:
-        source: the tensor, a matrix.
-        target: the layout that it gets.
+    The matrix is made on the devices, given the other layout, and then compared with what it was.
 
     Raises:
         CourseError: as `product`.

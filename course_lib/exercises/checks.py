@@ -168,10 +168,7 @@ def _not_answered(known: Exercise) -> str:
 def _wrong_kind(answer: object, right: object, given: object) -> str | None:
     """Returns which kind of value is asked for, or None where the answer is of that kind.
 
-    Args:
-        answer: what the reader gave, as a plain value.
-        right: the right answer, as a plain value.
-        given: what the reader gave, as it was.
+    Both are plain values; `given` is the answer as it was.
     """
     if isinstance(answer, CourseError) and isinstance(right, Sharding):
         return _("The explorer refuses this choice: {problem}", problem=answer.problem)

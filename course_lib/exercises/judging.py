@@ -57,9 +57,7 @@ class _Outcome:
 def drawn(draw: Draw, count: int = 50) -> list[Case]:
     """Returns `count` random inputs, the same ones everywhere.
 
-    Args:
-        draw: makes the arguments of one call; numbers with few digits are easier to check by hand.
-        count: how many.
+    Numbers with few digits are easier to check by hand.
     """
     random = np.random.default_rng(0)
     return [Case(draw(random)) for _number in range(count)]

@@ -46,14 +46,7 @@ class Revealed:
 
 @dataclass(frozen=True)
 class Score:
-    """How many predictions of a lesson the reader made, and how many were right.
-
-    Attributes:
-        lesson: its topic, such as "a_run".
-        total: how many it asks for.
-        made: how many were made before their values were shown.
-        right: how many of these were right.
-    """
+    """How many predictions of a lesson were made before their values were shown, and how many were right."""
 
     lesson: str
     total: int

@@ -37,14 +37,7 @@ _WIDTH_INCHES, _PANEL_HEIGHT_INCHES, _LEGEND_ROW_INCHES, _DOTS_PER_INCH = 9.0, 3
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a picture.
-
-    Attributes:
-        quantity: what is drawn, "loss" or "accuracy".
-        split: on which examples it was measured, "train" or "test"; these are any that were held out.
-        steps: the steps at which there is a value.
-        values: the value at each of these steps.
-    """
+    """A line of a picture: a value at each of some steps; "test" examples are any that were held out."""
 
     quantity: Quantity
     split: Split

@@ -39,9 +39,7 @@ def plain_cards(mesh: MeshSpec) -> list[Drawing]:
 def predicted_cards(sharding: Sharding, *, pressable: bool = False) -> list[Drawing]:
     """Returns the devices with the block that each is to hold.
 
-    Args:
-        sharding: what they hold.
-        pressable: whether each card is a button whose name says what its device holds.
+    A card that is `pressable` is a button whose name says what its device holds.
     """
     maps, notes = thumbnails(sharding), [_index_lines(block) for block in sharding.blocks]
     cards = []

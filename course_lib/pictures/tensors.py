@@ -27,9 +27,7 @@ _SIDE, _SMALL_SIDE, _THUMBNAIL_SIDE = 170.0, 110.0, 44.0
 def tensor_drawing(sharding: Sharding, *, outlines: bool = False) -> Drawing:
     """Returns the whole tensor, of 0 to 3 axes, cut in its blocks.
 
-    Args:
-        sharding: the tensor and how it is cut.
-        outlines: whether to add a hidden outline of each block, for pages that mark a block.
+    Pages that mark a block need hidden `outlines` of all.
     """
     cut = _cut(sharding, _SIDE)
     parts = [

@@ -24,10 +24,6 @@ def form_value(value: object) -> str:
 def array_text(array: Array, form: Callable[[object], str] = form_value) -> str:
     """Returns the values of an array on one line, or its shape if they are too many.
 
-    Args:
-        array: the values.
-        form: writes one of them.
-
     >>> import numpy as np
     >>> array_text(np.arange(6.0).reshape(2, 3)), array_text(np.zeros((100, 8)))
     ('[[0 1 2] [3 4 5]]', '(100, 8)')

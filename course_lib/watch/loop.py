@@ -134,11 +134,6 @@ class View:
 
     What it leaves behind holds no time and no duration, so that a stored notebook does not change from run
     to run.
-
-    Args:
-        history: the records, to which the training adds.
-        num_steps: the number of the training's last step.
-        on_stop: what the Stop button calls.
     """
 
     def __init__(self, history: History, num_steps: int, on_stop: Callable[[], None]) -> None:
