@@ -101,15 +101,6 @@ def num_columns(text: str) -> int:
     return len(text) if text.isascii() else len(text) + sum(map(is_wide, text))
 
 
-def padded(text: str, columns: int) -> str:
-    """Returns a text with spaces behind it, so that it takes so many columns.
-
-    >>> padded("正解率", 8) + "|"
-    '正解率  |'
-    """
-    return text + " " * (columns - num_columns(text))
-
-
 @cache
 def _catalogue(code: str) -> gettext.NullTranslations:
     if code == SOURCE_LANGUAGE:
