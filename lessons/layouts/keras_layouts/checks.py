@@ -158,7 +158,7 @@ def _steps_on_devices(make_step: Callable[[Any, Any], Any], batches: Batches) ->
         step = answered(make_step(model, optimizer))
         if not callable(step):
             return None
-        stages, losses = [_read(model.trainable_variables)], []
+        stages, losses = [list(map(dtensor.to_numpy, model.trainable_variables))], []
         for features, labels in batches:
             inputs = dtensor.pack(features, LayoutSpec(["batch", UNSHARDED], _STEP_MESH), mesh)
             targets = dtensor.pack(labels, LayoutSpec(["batch"], _STEP_MESH), mesh)
@@ -166,7 +166,7 @@ def _steps_on_devices(make_step: Callable[[Any, Any], Any], batches: Batches) ->
                 losses.append(plain(answered(step(inputs, targets))))
             except tf.errors.UnimplementedError as error:  # DTensor refuses it outside a compiled function
                 raise CourseError(_compile_it()) from error
-            stages.append(_read(model.trainable_variables))
+            stages.append(list(map(dtensor.to_numpy, model.trainable_variables)))
         for first, second, last in zip(stages[0], stages[1], stages[-1], strict=True):
             if np.array_equal(first, second) and not np.array_equal(second, last):
                 raise CourseError(
@@ -175,13 +175,7 @@ def _steps_on_devices(make_step: Callable[[Any, Any], Any], batches: Batches) ->
                         " `apply_gradients` outside the `tf.function` that computes the gradients."
                     )
                 )
-        return _found(losses, _read(model.weights), optimizer)
-
-
-def _read(variables: list[Any]) -> list[Array]:
-    from course_lib.devices import dtensor
-
-    return [dtensor.to_numpy(variable) for variable in variables]
+        return _found(losses, list(map(dtensor.to_numpy, model.weights)), optimizer)
 
 
 def _found(losses: list[Any], values: list[Array], optimizer: Any) -> dict[str, Any]:

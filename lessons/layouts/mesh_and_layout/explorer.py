@@ -10,7 +10,7 @@ import numpy.typing as npt
 from course_lib.explorers.experiment import Experiment
 from course_lib.i18n import _, later
 from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
-from course_lib.pictures.shapes import Node
+from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.tensors import tensor_drawing
 from course_lib.pictures.text import axis_notes, block_lines, holding_lines, marked
 from course_lib.specs.components import Comparison
@@ -93,7 +93,8 @@ class MeshLayoutExplorer(Experiment):
             _("Bytes on each device"): f"{sharding.bytes_per_device():,}",
             _("Copies of each element"): sharding.copies,
         }
-        return [pieces.facts(facts), pieces.panels(_panels(sharding, result)), pieces.said()]
+        says = node("p", class_="says", aria_hidden="true")  # of the chosen card, whose button speaks it
+        return [pieces.facts(facts), pieces.panels(_panels(sharding, result)), says]
 
     def below(self, state: State) -> Sequence[Node]:
         """Returns the code of the choice."""

@@ -68,10 +68,13 @@ class ClusterExplorer(Explorer):
         """Returns the picture and TF_CONFIG; or a mistake in it, and what TensorFlow does with that."""
         place, heading = _place(state), _("TF_CONFIG of {task}", task=state["task"])
         if state["mistake"]:
-            told = pieces.spoken("told", mistakes.in_tensorflow(place, state["mistake"]))
-            return [listing(heading, spread(mistakes.mistaken(place, state["mistake"]))), told]
+            ends = pieces.spoken("told", mistakes.in_tensorflow(place, state["mistake"]))
+            return [listing(heading, spread(mistakes.mistaken(place, state["mistake"]))), ends]
+        told = [_("`cluster` is the same for every task; only `task` differs.")]
+        if CHIEF not in place.jobs:
+            told.append(_("Without a chief, worker 0 does what the chief would."))
         return [
-            pieces.spoken("told", _what_differs(place)),
+            pieces.spoken("told", join_sentences(told)),
             pieces.panel(_title(place), scheme_image(_scheme_of(place))),
             listing(heading, spread(place.tf_config)),
         ]
@@ -94,13 +97,6 @@ def spread(text: str) -> str:
         return text
     jobs = ",\n".join(f'    "{job}": {json.dumps(addresses)}' for job, addresses in config["cluster"].items())
     return f'{{\n  "cluster": {{\n{jobs}\n  }},\n  "task": {json.dumps(config["task"])}\n}}'
-
-
-def _what_differs(place: Place) -> str:
-    sentences = [_("`cluster` is the same for every task; only `task` differs.")]
-    if CHIEF not in place.jobs:
-        sentences.append(_("Without a chief, worker 0 does what the chief would."))
-    return join_sentences(sentences)
 
 
 def _place(state: State) -> Place:
