@@ -100,18 +100,18 @@ def _require_answer(address: str) -> None:
     The question runs in a thread of its own, because looking up a name has no time limit.
     """
     errors: list[Exception] = []
-    thread = threading.Thread(target=_ask, args=(address, errors), daemon=True)
+
+    def ask() -> None:
+        question = urllib.request.Request(address, method="HEAD")
+        try:
+            urllib.request.urlopen(question, timeout=_ANSWER_SECONDS).close()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(_ANSWER_SECONDS + 1.0)
     if thread.is_alive():
         raise TimeoutError(_("no answer in time"))
     if errors:
         raise errors[0]
-
-
-def _ask(address: str, errors: list[Exception]) -> None:
-    question = urllib.request.Request(address, method="HEAD")
-    try:
-        urllib.request.urlopen(question, timeout=_ANSWER_SECONDS).close()
-    except Exception as error:
-        errors.append(error)
