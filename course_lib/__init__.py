@@ -6,12 +6,15 @@ bottom up: `specs`, `pictures`, `code`, `data`, `devices`, `widgets`, `watch`,
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from course_lib.specs.drawing import DrawsItself, Picture
+from course_lib.specs.drawing import DrawsItself
+
+if TYPE_CHECKING:
+    from course_lib.pictures.figures import Figure
 
 
-def _picture(thing: DrawsItself) -> Picture:
+def _picture(thing: DrawsItself) -> "Figure":
     """Returns the picture of an object that draws itself."""
     from course_lib.pictures import communication, sharding  # noqa: F401 - fill `draw`
     from course_lib.pictures.figures import draw
@@ -29,8 +32,7 @@ _HOMES = {
     "about": "varying",
     **dict.fromkeys(("last_line", "outcome"), "messages"),
     **dict.fromkeys(("collectives", "explain"), "devices.graphs"),
-    **dict.fromkeys(("compare", "shard", "show"), "devices.components"),
-    "to_numpy": "devices.dtensor",
+    **dict.fromkeys(("compare", "shard", "show", "to_numpy"), "devices.dtensor"),
     "supported": "devices.verdicts",
     "MeshSpec": "specs.mesh",
     "Plan": "specs.plan",

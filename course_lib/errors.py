@@ -32,13 +32,6 @@ class CourseError(ValueError):
 def whole_number(value: object, problem: str, *, least: int = 0, most: int | None = None, cure: str) -> int:
     """Returns `value` as Python's int, also where it is NumPy's.
 
-    Args:
-        value: what the reader gave.
-        problem: the sentence that names it.
-        least: the smallest number that is allowed.
-        most: the largest; None for no end.
-        cure: what the reader can do.
-
     Raises:
         CourseError: it is no whole number, a truth value, or out of bounds.
     """

@@ -92,11 +92,6 @@ def is_wide(character: str) -> bool:
     return unicodedata.east_asian_width(character) in "WF"
 
 
-def is_written_wide() -> bool:
-    """Returns whether the reader's language is written in wide characters, as Japanese is."""
-    return any(map(is_wide, _("Right.")))
-
-
 def num_columns(text: str) -> int:
     """Returns how many columns a line of text takes in a font of fixed width.
 
@@ -104,15 +99,6 @@ def num_columns(text: str) -> int:
     (4, 9)
     """
     return len(text) if text.isascii() else len(text) + sum(map(is_wide, text))
-
-
-def padded(text: str, columns: int) -> str:
-    """Returns a text with spaces behind it, so that it takes so many columns.
-
-    >>> padded("正解率", 8) + "|"
-    '正解率  |'
-    """
-    return text + " " * (columns - num_columns(text))
 
 
 @cache

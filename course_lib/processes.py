@@ -52,11 +52,7 @@ def guarded(
 ) -> subprocess.Popen[bytes]:
     """Starts a command that ends with this process; until then, closing its standard input kills it.
 
-    Args:
-        command: the program and its arguments.
-        out: where its stdout goes.
-        log: where its stderr goes.
-        environment: all its environment variables.
+    It has the variables of `environment` alone.
     """
     return subprocess.Popen(
         [sys.executable, "-I", "-S", guard.__file__, *command],

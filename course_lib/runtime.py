@@ -204,7 +204,7 @@ def _require_devices(tf: Any, devices: int, kind: str) -> None:
 
 
 def _use_wide_font() -> None:
-    if i18n.is_written_wide():
+    if any(map(i18n.is_wide, _("Right."))):  # the reader's language is written in wide characters
         import matplotlib_fontja
 
         matplotlib_fontja.japanize()

@@ -13,12 +13,7 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class Splits(Generic[Kind]):
-    """A data set.
-
-    Attributes:
-        train: the examples to learn from.
-        test: the examples to measure on.
-    """
+    """A data set: the examples to learn from, and those to measure on."""
 
     train: Kind
     test: Kind
@@ -47,9 +42,6 @@ class Examples:
         >>> kept, held_out = Examples(np.eye(4, dtype=np.float32), np.arange(4)).hold_out(1)
         >>> len(kept), len(held_out)
         (3, 1)
-
-        Args:
-            count: how many to hold out.
         """
         drawn = np.zeros(len(self), bool)
         drawn[np.random.Generator(np.random.Philox(0)).permutation(len(self))[:count]] = True

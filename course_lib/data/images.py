@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -90,42 +89,26 @@ def class_names() -> tuple[str, ...]:
 def _load(
     stand_in: str, real: RealSet, source: str | None, counts: dict[str, int], shape: tuple[int, ...]
 ) -> Images:
-    """Returns the first images of both splits.
-
-    Args:
-        stand_in: the name of the stand-in.
-        real: the real set.
-        source: as `choose_source` takes it.
-        counts: how many images of "train" and of "test".
-        shape: of the features of one image.
-    """
+    """Returns the first images of both splits, as many as `counts` says, with features of that shape each."""
     chosen = choose_source(source)
     parts = {}
     for split, count in counts.items():
-        _require_count(count, _MOST[chosen][split])
+        whole_number(
+            count,
+            _("{count!r} images cannot be loaded.", count=count),
+            least=1,
+            most=_MOST[chosen][split],
+            cure=_(
+                "Give num_train and num_test such numbers, or leave them out. The real set has more images"
+                ' than the built-in one: load "tfds" for them.'
+            ),
+        )
         if chosen == REAL:
             images, labels = real.read(f"{split}[:{count}]", "image")
         else:
-            images, labels = _read_stand_in(f"{stand_in}-{split}.npy", count)
+            with open_built_in(f"{stand_in}-{split}.npy") as file:
+                table = np.load(io.BytesIO(file.read()))[:count]
+            images, labels = np.ascontiguousarray(table["image"]), table["label"]
         features = images.reshape(-1, *shape).astype(np.float32) / np.float32(255)
         parts[split] = LabelledImages(features, labels.astype(np.int64), images.reshape(-1, 28, 28))
     return Splits(**parts)
-
-
-def _require_count(count: int, most: int) -> None:
-    whole_number(
-        count,
-        _("{count!r} images cannot be loaded.", count=count),
-        least=1,
-        most=most,
-        cure=_(
-            "Give num_train and num_test such numbers, or leave them out. The real set has more images"
-            ' than the built-in one: load "tfds" for them.'
-        ),
-    )
-
-
-def _read_stand_in(name: str, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    with open_built_in(name) as file:
-        table = np.load(io.BytesIO(file.read()))[:count]
-    return np.ascontiguousarray(table["image"]), table["label"]

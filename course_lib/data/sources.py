@@ -24,11 +24,7 @@ _ANSWER_SECONDS = 3.0
 
 
 def choose_source(source: str | None) -> str:
-    """Returns the source that was asked for.
-
-    Args:
-        source: "built-in" or "tfds". If left out, the environment variable COURSE_DATA says it, and
-            "built-in" if that is not set.
+    """Returns the source that was asked for, else what COURSE_DATA says, else "built-in".
 
     Raises:
         CourseError: an unknown source.
@@ -60,10 +56,11 @@ class RealSet:
     name: str
     address: str
 
-    def builder(self) -> Any:
-        """Returns the builder of the prepared set, in TFDS_DATA_DIR or the folder of tensorflow_datasets.
+    def read(self, rows: str, feature: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Returns a feature and the labels of some rows, such as "train[:5000]", in their stored order.
 
-        Only if there is none, the set is downloaded with a progress bar.
+        The prepared set is in TFDS_DATA_DIR or the folder of tensorflow_datasets. Only if there is none, it
+        is downloaded with a progress bar.
 
         Raises:
             CourseError: the set is missing and cannot be downloaded.
@@ -73,15 +70,7 @@ class RealSet:
         builder = tfds.builder(self.name, data_dir=os.environ.get("TFDS_DATA_DIR") or None)
         if not builder.is_prepared():
             self._download(builder)
-        return builder
-
-    def read(self, rows: str, feature: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """Returns a feature and the labels of some rows, such as "train[:5000]", in their stored order.
-
-        Raises:
-            CourseError: the set is missing and cannot be downloaded.
-        """
-        batches = list(self.builder().as_dataset(split=rows, batch_size=_BATCH).as_numpy_iterator())
+        batches = list(builder.as_dataset(split=rows, batch_size=_BATCH).as_numpy_iterator())
         values, labels = (np.concatenate([batch[name] for batch in batches]) for name in (feature, "label"))
         return values, labels
 
@@ -111,18 +100,18 @@ def _require_answer(address: str) -> None:
     The question runs in a thread of its own, because looking up a name has no time limit.
     """
     errors: list[Exception] = []
-    thread = threading.Thread(target=_ask, args=(address, errors), daemon=True)
+
+    def ask() -> None:
+        question = urllib.request.Request(address, method="HEAD")
+        try:
+            urllib.request.urlopen(question, timeout=_ANSWER_SECONDS).close()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(_ANSWER_SECONDS + 1.0)
     if thread.is_alive():
         raise TimeoutError(_("no answer in time"))
     if errors:
         raise errors[0]
-
-
-def _ask(address: str, errors: list[Exception]) -> None:
-    question = urllib.request.Request(address, method="HEAD")
-    try:
-        urllib.request.urlopen(question, timeout=_ANSWER_SECONDS).close()
-    except Exception as error:
-        errors.append(error)

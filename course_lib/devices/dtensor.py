@@ -1,8 +1,12 @@
-"""The only place where specs become real DTensor objects, and real tensors become specs and arrays again."""
+"""The only place where specs become real DTensor objects, and real tensors become specs and arrays again.
+
+Also what lessons ask of TensorFlow's own objects: who holds what, shown, compared, and sent.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +17,8 @@ import numpy.typing as npt
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, num_devices, start_tensorflow
-from course_lib.specs.components import Components
+from course_lib.specs.components import Comparison, Components
+from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 
@@ -40,13 +45,7 @@ def create_mesh(mesh: MeshSpec) -> Any:
 
 
 def to_layout(layout: LayoutSpec, mesh: Any | None = None) -> Any:
-    """Returns the real `dtensor.Layout` of `layout`.
-
-    Args:
-        layout: the specification.
-        mesh: the real mesh to put it on, with the dimensions of `layout.mesh`; by default that of
-            `create_mesh(layout.mesh)`.
-    """
+    """Returns the real `dtensor.Layout` of `layout`, by default on the mesh that `create_mesh` makes."""
     return dtensor.Layout(list(layout.sharding_specs), create_mesh(layout.mesh) if mesh is None else mesh)
 
 
@@ -113,3 +112,52 @@ def _read(tensor: Any) -> Any:
 def no_combining() -> AbstractContextManager[object]:
     """Returns a block in which DTensor, where it compiles a function, leaves each all-reduce by itself."""
     return patch.dict(os.environ, {"DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE": "1"})
+
+
+def show(thing: Any, global_shape: Sequence[int] | None = None) -> DrawsItself:
+    """Returns what a notebook draws of a mesh, of a layout with a shape, or of what devices hold of a tensor.
+
+    Args:
+        thing: a `dtensor.Mesh`, a `dtensor.Layout` (with `global_shape`), or a DTensor or DVariable.
+        global_shape: the shape of the whole tensor that the layout is for.
+
+    Raises:
+        CourseError: something else, or a layout without a shape that fits it.
+    """
+    if isinstance(thing, dtensor.Mesh):
+        return mesh_spec(thing)
+    if isinstance(thing, dtensor.Layout):
+        return layout_spec(thing).of(() if global_shape is None else global_shape)
+    return Components.of(fetch_layout(thing), unpack(thing))
+
+
+def compare(whole: npt.ArrayLike, tensor: Any) -> Comparison:
+    """Returns what each device should hold of an array beside what it holds. It draws itself.
+
+    Args:
+        whole: the array, `[...] global`.
+        tensor: the DTensor or DVariable that was made of it.
+
+    Raises:
+        CourseError: no DTensor, or another shape.
+    """
+    return Comparison(fetch_layout(tensor).of(tensor.shape), whole, unpack(tensor))
+
+
+def shard(whole: npt.ArrayLike, layout: Any) -> Any:
+    """Returns an array as a DTensor, having sent each device its own component and no more.
+
+    Args:
+        whole: the array on the host, `[...] global`.
+        layout: the `dtensor.Layout` that the DTensor gets.
+
+    Raises:
+        CourseError: no layout, or one that does not fit the array.
+    """
+    if not isinstance(layout, dtensor.Layout):
+        raise CourseError(
+            _("{given!r} is not a layout.", given=layout),
+            allowed="dtensor.Layout",
+            cure=_("Make one of a list with an entry for each axis: dtensor.Layout([...], mesh)."),
+        )
+    return pack(whole, layout)

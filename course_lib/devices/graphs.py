@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -122,11 +122,7 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
 def relayout(source: Sharding, target: LayoutSpec) -> Explanation:
     """Returns the predicted communication of a change of layout beside what TensorFlow runs. It draws itself.
 
-    The tensor is made on the devices, given the other layout, and then compared with what it was.
-
-    Args:
-        source: the tensor, a matrix.
-        target: the layout that it gets.
+    The matrix is made on the devices, given the other layout, and then compared with what it was.
 
     Raises:
         CourseError: as `product`.
@@ -191,26 +187,18 @@ def _result_and_graphs(function: Callable[..., Any], arguments: Sequence[Any]) -
     compiled = tf.function(function)
     captured = compiled.get_concrete_function(*arguments).variables
     passed = [each for each in tf.nest.flatten(arguments) if isinstance(each, tf.Variable)]
+    before = [(variable, variable.read_value()) for variable in (*captured, *passed)]
     context.enable_run_metadata()
     try:
         context.async_wait()
         context.export_run_metadata()  # what still ran of others
-        with _unchanged([*captured, *passed]):
-            result = compiled(*arguments)
-            context.async_wait()
-            graphs = context.export_run_metadata().function_graphs
+        result = compiled(*arguments)
+        context.async_wait()
+        graphs = context.export_run_metadata().function_graphs
         return result, [each.post_optimization_graph for each in graphs]
     finally:
         context.disable_run_metadata()
-
-
-@contextlib.contextmanager
-def _unchanged(variables: Sequence[Any]) -> Iterator[None]:
-    before = [variable.read_value() for variable in variables]
-    try:
-        yield
-    finally:
-        for variable, value in zip(variables, before, strict=True):
+        for variable, value in before:
             variable.assign(value)
 
 

@@ -6,7 +6,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ _LONGEST = 160  # characters of TensorFlow's message
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Any]
+# Of a result its global shape, its layout, and what each device holds, `[...] local`; no layout, no DTensor.
+_Held = tuple[tuple[int, ...], LayoutSpec | None, list[Array]]
 
 
 def verdict(
@@ -55,7 +57,7 @@ def verdict(
     """
     try:
         found, collectives = _found(function, tensors, compiled)
-        held = [_Held.of(each) for each in tf.nest.flatten(found)]
+        held = [_held(each) for each in tf.nest.flatten(found)]
     except Exception as error:  # whatever TensorFlow raises is the answer
         return Verdict(REFUSED, message=last_line(error, _LONGEST))
     if right is None:
@@ -63,9 +65,10 @@ def verdict(
     if len(held) != len(right):
         return Verdict(WRONG, message=f"{len(held)} results for {len(right)}")
     for whole, each in zip(right, held, strict=True):
-        if difference := each.difference(whole, coarse):
+        if difference := _difference(each, whole, coarse):
             return Verdict(WRONG, message=difference)
-    told = tuple(NO_DTENSOR if each.layout is None else each.layout.sharding_specs for each in held)
+    layouts = (layout for _shape, layout, _components in held)
+    told = tuple(NO_DTENSOR if layout is None else layout.sharding_specs for layout in layouts)
     return Verdict(RIGHT, told, collectives)
 
 
@@ -77,39 +80,31 @@ def _found(function: Function, tensors: Sequence[Any], compiled: bool) -> tuple[
     return found, tuple(f"{each.kind} {', '.join(each.mesh_dims)}" for each in seen)
 
 
-@dataclass(frozen=True)
-class _Held:
-    """A result: what each device holds of it, `[...] local`, or an ordinary tensor."""
+def _held(tensor: Any) -> _Held:
+    if not tf.experimental.dtensor.is_dtensor(tensor):
+        return tuple(tensor.shape), None, [np.asarray(tensor)]
+    return tuple(tensor.shape), dtensor.fetch_layout(tensor), dtensor.unpack(tensor)
 
-    shape: tuple[int, ...]  # global
-    layout: LayoutSpec | None
-    components: list[Array]
 
-    @classmethod
-    def of(cls, tensor: Any) -> _Held:
-        shape = tuple(tensor.shape)
-        if not tf.experimental.dtensor.is_dtensor(tensor):
-            return cls(shape, None, [np.asarray(tensor)])
-        return cls(shape, dtensor.fetch_layout(tensor), dtensor.unpack(tensor))
-
-    def difference(self, right: Array, coarse: bool) -> str:
-        """Returns how it differs from the right array, `[...] global`, in a few words; else ""."""
-        if self.shape != right.shape:
-            return f"shape {self.shape} for {right.shape}"
-        try:
-            parts = [right] if self.layout is None else self.layout.of(right.shape).split(right)
-        except CourseError:
-            parts = []  # no such layout divides it, so no two devices hold as much
-        if [each.shape for each in self.components] != [each.shape for each in parts]:
-            return f"components {', '.join(str(each.shape) for each in self.components)} of {right.shape}"
-        coarse = coarse or right.dtype.itemsize < np.dtype("float32").itemsize
-        largest = max(1.0, float(np.max(np.abs(right.astype("float64")), initial=0.0)))
-        limit = largest * (TOLERANCE_OF_HALF if coarse else TOLERANCE)
-        wrong = sum(
-            int(np.sum(~np.isclose(component, part, rtol=0, atol=limit, equal_nan=True)))
-            for component, part in zip(self.components, parts, strict=True)
-        )
-        return f"{wrong} of {sum(part.size for part in parts)} numbers differ" if wrong else ""
+def _difference(held: _Held, right: Array, coarse: bool) -> str:
+    """Returns how a result differs from the right array, `[...] global`, in a few words; else ""."""
+    shape, layout, components = held
+    if shape != right.shape:
+        return f"shape {shape} for {right.shape}"
+    try:
+        parts = [right] if layout is None else layout.of(right.shape).split(right)
+    except CourseError:
+        parts = []  # no such layout divides it, so no two devices hold as much
+    if [each.shape for each in components] != [each.shape for each in parts]:
+        return f"components {', '.join(str(each.shape) for each in components)} of {right.shape}"
+    coarse = coarse or right.dtype.itemsize < np.dtype("float32").itemsize
+    largest = max(1.0, float(np.max(np.abs(right.astype("float64")), initial=0.0)))
+    limit = largest * (TOLERANCE_OF_HALF if coarse else TOLERANCE)
+    wrong = sum(
+        int(np.sum(~np.isclose(component, part, rtol=0, atol=limit, equal_nan=True)))
+        for component, part in zip(components, parts, strict=True)
+    )
+    return f"{wrong} of {sum(part.size for part in parts)} numbers differ" if wrong else ""
 
 
 class Support(dict[str, Verdict]):

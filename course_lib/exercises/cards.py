@@ -21,8 +21,7 @@ _OPEN: State = {"chosen": None}
 class Card(TreeWidget):
     """Asks for a prediction: a notebook keeps the answer for `reveal`, a page comments on it at once.
 
-    Args:
-        question: what is asked. An answer that was kept before stays chosen.
+    An answer that was kept before stays chosen.
     """
 
     kind = "prediction"

@@ -34,14 +34,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise with its check.
-
-    Attributes:
-        verify: returns `None` for a right answer and otherwise a hint. It gets the answer as a plain value.
-        right: an answer that is right, the function that answers are compared with, or `Callable` for any
-            function; every answer must be of its kind.
-        unanswered: what an explorer shows before the reader chose anything.
-    """
+    """An exercise with its check, as `exercise` registers it."""
 
     verify: Verify
     right: object
@@ -72,16 +65,15 @@ _registry: dict[str, Exercise] = {}
 
 
 def exercise(exercise_id: str, *, right: object, unanswered: object = None) -> Callable[[Verify], Verify]:
-    """Registers the decorated function as the check of an exercise.
+    """Registers the decorated function, which stays as it is, as the check of an exercise.
+
+    It gets the answer as a plain value, and returns a hint, or None for a right answer.
 
     Args:
         exercise_id: the lesson's topic, then what it asks, such as "mesh_and_layout-local-shape".
-        right: an answer that is right, or `Callable` where a function is asked for. An answer of another
-            kind never reaches the function: the reader is told which kind is asked for.
+        right: an answer that is right, the function that answers are compared with, or `Callable` for any
+            function. An answer of another kind is refused before: the reader is told which is asked for.
         unanswered: for an explorer, the sharding that it shows first.
-
-    Returns:
-        The decorator; the function stays as it is.
     """
 
     def register(verify: Verify) -> Verify:
@@ -176,10 +168,7 @@ def _not_answered(known: Exercise) -> str:
 def _wrong_kind(answer: object, right: object, given: object) -> str | None:
     """Returns which kind of value is asked for, or None where the answer is of that kind.
 
-    Args:
-        answer: what the reader gave, as a plain value.
-        right: the right answer, as a plain value.
-        given: what the reader gave, as it was.
+    Both are plain values; `given` is the answer as it was.
     """
     if isinstance(answer, CourseError) and isinstance(right, Sharding):
         return _("The explorer refuses this choice: {problem}", problem=answer.problem)

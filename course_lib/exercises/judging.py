@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import io
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,6 @@ TOLERANCE = 1e-4  # of the largest number of a result: for float32, and for a gu
 
 Function = Callable[..., Any]
 Draw = Callable[[np.random.Generator], tuple[Any, ...]]
-Run = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,7 @@ class _Outcome:
 def drawn(draw: Draw, count: int = 50) -> list[Case]:
     """Returns `count` random inputs, the same ones everywhere.
 
-    Args:
-        draw: makes the arguments of one call; numbers with few digits are easier to check by hand.
-        count: how many.
+    Numbers with few digits are easier to check by hand.
     """
     random = np.random.default_rng(0)
     return [Case(draw(random)) for _number in range(count)]
@@ -72,7 +69,7 @@ def judge(
     cases: Iterable[Case],
     *,
     misconceptions: Mapping[Function, str] | None = None,
-    run: Run | None = None,
+    run: Function | None = None,
     tolerance: float = TOLERANCE,
     advice: str = "",
 ) -> str | None:
@@ -129,7 +126,13 @@ def _outcomes(function: Function, cases: Sequence[Case]) -> list[_Outcome]:
 
 def _call(function: Function, inputs: tuple[Any, ...]) -> _Outcome:
     try:
-        with _quiet(), limit.time_limit():
+        # What it prints and warns of stays out of the notebook: it is called dozens of times.
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(action="ignore"),
+            np.errstate(all="ignore"),
+            limit.time_limit(),
+        ):
             value = plain(answered(function(*_fresh(inputs))))
     except (NotAnswered, limit.TooLong):
         raise
@@ -138,14 +141,6 @@ def _call(function: Function, inputs: tuple[Any, ...]) -> _Outcome:
             raise NotAnswered from error
         return _Outcome(error=error)
     return _Outcome(value)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps what a function prints and warns of out of the notebook: it is called dozens of times."""
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _fresh(value: Any) -> Any:

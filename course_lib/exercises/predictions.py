@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from course_lib.exercises import choices, questions
 from course_lib.exercises.checks import Result, Status
-from course_lib.exercises.questions import Option, Question
+from course_lib.exercises.questions import Question
 from course_lib.exercises.values import shown
 from course_lib.i18n import _
 from course_lib.pictures.shapes import markup, node
@@ -46,14 +46,7 @@ class Revealed:
 
 @dataclass(frozen=True)
 class Score:
-    """How many predictions of a lesson the reader made, and how many were right.
-
-    Attributes:
-        lesson: its topic, such as "a_run".
-        total: how many it asks for.
-        made: how many were made before their values were shown.
-        right: how many of these were right.
-    """
+    """How many predictions of a lesson were made before their values were shown, and how many were right."""
 
     lesson: str
     total: int
@@ -136,14 +129,8 @@ def _verdict(question: Question) -> Result | None:
     option = question.option(choice.now)
     if option is None:
         return None
-    return Result(
-        Status.RIGHT if option.right else Status.WRONG, _told(option, late=choice.is_late(choice.now))
-    )
-
-
-def _told(option: Option, *, late: bool) -> str:
     comment = "" if option.right else option.said  # why the right answer is right is said to every reader
-    if late:
+    if choice.is_late(choice.now):
         told = _(
             "You chose {answer} after the value was shown, so it is not counted. {comment}",
             answer=option.text,
@@ -151,7 +138,7 @@ def _told(option: Option, *, late: bool) -> str:
         )
     else:
         told = _("You predicted {answer}. {comment}", answer=option.text, comment=comment)
-    return told.strip()
+    return Result(Status.RIGHT if option.right else Status.WRONG, told.strip())
 
 
 def _unknown(prediction_id: object) -> Result:

@@ -59,11 +59,7 @@ class Option:
     @property
     def text(self) -> str:
         """The answer as the reader sees it."""
-        return translated(self.label) or self._written
-
-    @cached_property
-    def _written(self) -> str:
-        return f"`{shown(self.value)}`"
+        return translated(self.label) or f"`{shown(self.value)}`"
 
     @property
     def said(self) -> str:

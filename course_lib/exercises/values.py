@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.specs.sharding import Sharding
 
 Array = npt.NDArray[Any]
 
@@ -182,7 +181,10 @@ def _of_python(value: Any) -> Any:
     if callable(getattr(type(value), "as_list", None)):  # a TensorShape, without importing TensorFlow
         return value.as_list()
     if hasattr(type(value), "sharding"):  # an explorer
-        return _chosen(value)
+        try:
+            return value.sharding
+        except CourseError as error:  # which refuses the choice
+            return error
     makers = {base.__module__.partition(".")[0] for base in type(value).__mro__}
     return value if makers.isdisjoint(_TENSORFLOWS) else _of_tensorflow(value)
 
@@ -199,11 +201,3 @@ def _of_tensorflow(value: Any) -> Any:
         return np.asarray(value.numpy()).tolist()  # an array, or a single string
     except dtensor.tf.errors.UnimplementedError:  # of a DTensor that is split
         return dtensor.to_numpy(value).tolist()
-
-
-def _chosen(explorer: Any) -> Sharding | CourseError:
-    try:
-        chosen: Sharding = explorer.sharding
-    except CourseError as error:
-        return error
-    return chosen

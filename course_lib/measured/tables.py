@@ -16,12 +16,7 @@ _INNER_WORD = re.compile(r"(?<=[a-z])(?=[A-Z][a-z]{3})")
 
 @dataclass(frozen=True)
 class Table:
-    """A table with the titles of the reader's language. It shows itself as text and as HTML.
-
-    Attributes:
-        columns: the titles of the columns.
-        rows: the texts of each row, by its title.
-    """
+    """A table with the titles of the reader's language. It shows itself as text and as HTML."""
 
     columns: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]]

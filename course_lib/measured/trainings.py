@@ -29,11 +29,7 @@ def history(run: Record) -> History:
 
 
 def picture(runs: Mapping[str, Record]) -> Picture:
-    """Returns the curves of several runs' first seeds in one picture, in the reader's language.
-
-    Args:
-        runs: what each is called in the legend, and what was measured.
-    """
+    """Returns the curves of several runs' first seeds in one picture, in the reader's language."""
     histories = {name: history(run) for name, run in runs.items()}
     num_steps = max(each.last_step for each in histories.values())
     panels = Panels(tuple(histories), num_steps, SMOOTHING_STEPS, splits_of(histories.values()))

@@ -15,13 +15,7 @@ _BAR_WIDTH, _BETWEEN = 120.0, 12.0  # narrow, so that a telephone need not shrin
 
 @dataclass(frozen=True)
 class Bar:
-    """One measurement.
-
-    Attributes:
-        label: what was measured.
-        value: how long the bar is, from 0.
-        figure: the value as text, at the end of the bar.
-    """
+    """A measurement: what it is of, how long its bar is, and the value as text at the end of the bar."""
 
     label: str
     value: float
@@ -30,24 +24,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """Measurements under one heading.
-
-    Attributes:
-        heading: what they have in common.
-        bars: the measurements; the colour of each is that of its place.
-    """
+    """Measurements under one heading; the colour of each is that of its place."""
 
     heading: str
     bars: tuple[Bar, ...]
 
 
 def bars_drawing(groups: Sequence[Bars], full: float | None = None) -> Drawing:
-    """Returns the groups under each other.
-
-    Args:
-        groups: the measurements.
-        full: the value whose bar has the full width; by default the greatest of all.
-    """
+    """Returns the groups under each other; `full` is the value whose bar is longest, if not the greatest."""
     bars = [bar for group in groups for bar in group.bars]
     longest = full or max((bar.value for bar in bars), default=0.0) or 1.0
     left = max((text_width(bar.label, _SIZE) for bar in bars), default=0.0) + _BETWEEN

@@ -13,15 +13,9 @@ Place = tuple[float, float, float, float]  # left, upper edge, width, height
 
 @dataclass(frozen=True)
 class Line:
-    """A line of text in the middle of a cell.
+    """A line of text in the middle of a cell, its baseline so far `down` below that.
 
-    Attributes:
-        content: what it says.
-        down: how far its baseline lies below the middle.
-        size: of its letters.
-        bold: whether they are bold.
-        monospace: whether all are equally wide.
-        halo: whether a halo keeps stripes off them.
+    A halo keeps stripes off its letters.
     """
 
     content: str

@@ -88,9 +88,9 @@ def pair_rows(explanation: Explanation) -> list[Row]:
 
 def _pair_row(at: int, pair: Pair) -> Row:
     step = pair.step
-    observed = f"{words.observed()} {mark(agrees=pair.agrees)}"
+    observed = " ".join([_("Observed"), mark(agrees=pair.agrees)])
     exchanges = [
-        arranging.titled(words.predicted(), collective_drawing(step.collective if step else None)),
+        arranging.titled(_("Predicted"), collective_drawing(step.collective if step else None)),
         arranging.titled(observed, collective_drawing(pair.observed)),
     ]
     if step is None:

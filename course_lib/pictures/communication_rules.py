@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from course_lib.i18n import _, join_sentences, ngettext
 from course_lib.specs.collectives import Kind
 from course_lib.specs.communication import Rule, Step
@@ -23,7 +21,7 @@ def reason(step: Step) -> str:
 
 def reasons(step: Step) -> dict[Rule, str]:
     """Returns for every rule why it asks for a step such as this one."""
-    name = dims_text(step.collective.mesh_dims if step.collective else ())
+    name = _(", ").join(step.collective.mesh_dims if step.collective else ())
     tensor = step.tensor
     return {
         Rule.CUT: _("Each device already holds all of its new block of {tensor}.", tensor=tensor),
@@ -86,11 +84,6 @@ def emulated(pair: Pair) -> list[str]:
     if planned.kind is Kind.ALL_GATHER:
         return [join_sentences([runs, _("Each device adds its own part, and zeros for the others.")])]
     return [join_sentences([runs, _("Each device keeps its part of the sum.")])]
-
-
-def dims_text(names: Sequence[str]) -> str:
-    """Returns mesh dimensions as words."""
-    return _(", ").join(names)
 
 
 def _what_it_does(kind: Kind) -> str:

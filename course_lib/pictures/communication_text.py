@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from course_lib.i18n import _, join_sentences, labelled, ngettext
-from course_lib.pictures.communication_rules import dims_text
 from course_lib.pictures.text import marked
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, Step
@@ -75,7 +74,7 @@ def collective_text(collective: Collective | None) -> list[str]:
 
 def exchange(collective: Collective) -> str:
     """Returns the collective with its mesh dimensions."""
-    return _("{kind} over {dims}", kind=collective.kind, dims=dims_text(collective.mesh_dims))
+    return _("{kind} over {dims}", kind=collective.kind, dims=_(", ").join(collective.mesh_dims))
 
 
 def roman(number: int) -> str:
@@ -114,18 +113,8 @@ def totals(collectives: Sequence[Collective]) -> str:
 
 def both_totals(explanation: Explanation) -> list[str]:
     """Returns the same as predicted and as observed."""
-    both = (predicted(), explanation.predicted.collectives), (observed(), explanation.observed)
+    both = (_("Predicted"), explanation.predicted.collectives), (_("Observed"), explanation.observed)
     return [labelled(heading, totals(collectives)) for heading, collectives in both]
-
-
-def predicted() -> str:
-    """Returns the heading of what was predicted."""
-    return _("Predicted")
-
-
-def observed() -> str:
-    """Returns the heading of what really ran."""
-    return _("Observed")
 
 
 def tensor_lines(communication: Communication) -> list[str]:
@@ -138,7 +127,7 @@ def pair_lines(pair: Pair) -> list[str]:
     """Returns the predicted collective of a step, what ran in its place, and whether that was expected."""
     planned = collective_text(pair.step.collective if pair.step else None)
     seen = marked("; ".join(collective_text(pair.observed)), agrees=pair.agrees)
-    return [labelled(predicted(), "; ".join(planned)), labelled(observed(), seen)]
+    return [labelled(_("Predicted"), "; ".join(planned)), labelled(_("Observed"), seen)]
 
 
 def verdict(explanation: Explanation) -> str:

@@ -37,14 +37,7 @@ _WIDTH_INCHES, _PANEL_HEIGHT_INCHES, _LEGEND_ROW_INCHES, _DOTS_PER_INCH = 9.0, 3
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a picture.
-
-    Attributes:
-        quantity: what is drawn, "loss" or "accuracy".
-        split: on which examples it was measured, "train" or "test"; these are any that were held out.
-        steps: the steps at which there is a value.
-        values: the value at each of these steps.
-    """
+    """A line of a picture: a value at each of some steps; "test" examples are any that were held out."""
 
     quantity: Quantity
     split: Split
@@ -105,8 +98,11 @@ class Panels:
         )
         self._axes = self._make_axes(num_steps)
         self.lines: dict[tuple[str, str, str], Line2D] = {}
+        train_text = ngettext(
+            "train (mean of the last {count} step)", "train (mean of the last {count} steps)", mean_of
+        )
         for name, style in zip(names, STYLES, strict=False):
-            self._add_run(name, _train_text(mean_of), *style)
+            self._add_run(name, train_text, *style)
         # matplotlib fills a legend column by column: with the runs as rows, all train lines come first.
         handles = [self.lines[name, QUANTITIES[0], split] for split in splits for name in names]
         self._figure.legend(handles=handles, loc="lower center", ncols=2, frameon=False)
@@ -173,9 +169,3 @@ class Panels:
             for loss in np.asarray(line.get_ydata())
         ]
         return max((loss for loss in losses if math.isfinite(loss) and loss > 0), default=1.0)
-
-
-def _train_text(mean_of: int) -> str:
-    return ngettext(
-        "train (mean of the last {count} step)", "train (mean of the last {count} steps)", mean_of
-    )

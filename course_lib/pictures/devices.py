@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from course_lib.pictures import arranging, shapes
@@ -26,41 +26,6 @@ _MOST_COLUMNS_ON_ONE_LINE = 12  # characters of an index that fit under a device
 _CARD_GAP, _PLANE_MARGIN, _HEADER, _GRID_WIDTH = 6.0, 14.0, 18.0, 660.0
 
 
-@dataclass(frozen=True)
-class Plane:
-    """Two dimensions of a mesh, or its only one.
-
-    Attributes:
-        name: the position along the dimensions before these two, or "".
-        rows: the position along the dimension that runs down, or one "" if there is none.
-        columns: the position along the last dimension.
-        devices: the devices, row by row.
-    """
-
-    name: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    devices: tuple[tuple[int, ...], ...]
-
-
-def planes(mesh: MeshSpec) -> tuple[Plane, ...]:
-    """Returns the planes of a mesh in the order of its devices.
-
-    >>> plane, = planes(MeshSpec([("x", 2), ("y", 2)]))
-    >>> plane.rows, plane.columns, plane.devices
-    (('x=0', 'x=1'), ('y=0', 'y=1'), ((0, 1), (2, 3)))
-    """
-    *outer, column_dim = mesh.dims
-    row_dim = outer.pop() if outer else None
-    rows, columns = _places(row_dim) if row_dim else ("",), _places(column_dim)
-    starts = range(0, mesh.size, len(columns))
-    devices = (tuple(range(start, start + len(columns))) for start in starts)
-    return tuple(
-        Plane(", ".join(places), rows, columns, tuple(itertools.islice(devices, len(rows))))
-        for places in itertools.product(*map(_places, outer))
-    )
-
-
 def plain_cards(mesh: MeshSpec) -> list[Drawing]:
     """Returns the devices of a mesh with nothing on them."""
     cards = []
@@ -74,9 +39,7 @@ def plain_cards(mesh: MeshSpec) -> list[Drawing]:
 def predicted_cards(sharding: Sharding, *, pressable: bool = False) -> list[Drawing]:
     """Returns the devices with the block that each is to hold.
 
-    Args:
-        sharding: what they hold.
-        pressable: whether each card is a button whose name says what its device holds.
+    A card that is `pressable` is a button whose name says what its device holds.
     """
     maps, notes = thumbnails(sharding), [_index_lines(block) for block in sharding.blocks]
     cards = []
@@ -104,9 +67,15 @@ def observed_cards(components: Components) -> list[Drawing]:
 
 def mesh_parts(mesh: MeshSpec, cards: Sequence[Drawing]) -> list[Drawing]:
     """Returns the grid of devices in parts that may flow like words: its planes, or each device of a row."""
-    if len(mesh.dims) == 1:
-        return [_column(name, card) for name, card in zip(planes(mesh)[0].columns, cards, strict=True)]
-    *others, last = [_plane(plane, cards) for plane in planes(mesh)]
+    *outer, columns = map(_places, mesh.dims)
+    if not outer:
+        return [_column(name, card) for name, card in zip(columns, cards, strict=True)]
+    *outer, rows = outer
+    planes: list[Drawing] = []
+    for places in itertools.product(*outer):
+        first = len(planes) * len(rows) * len(columns)
+        planes.append(_plane(", ".join(places), rows, columns, cards[first:]))
+    *others, last = planes
     return [*(replace(plane, width=plane.width + _PLANE_MARGIN) for plane in others), last]
 
 
@@ -157,21 +126,22 @@ def _index_lines(block: Block) -> list[str]:
     return [*(f"{line}," for line in first), last]
 
 
-def _plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
+def _plane(name: str, rows: Sequence[str], columns: Sequence[str], cards: Sequence[Drawing]) -> Drawing:
     """Returns a plane of the mesh under its name: its cards with the positions along rows and columns."""
-    shown = [cards[device_id] for row in plane.devices for device_id in row]
-    labels = [arranging.text_width(name, 12) for name in plane.columns]
+    shown = cards[: len(rows) * len(columns)]
+    labels = [arranging.text_width(column, 12) for column in columns]
     width, height = max([*labels, *(card.width for card in shown)]), max(card.height for card in shown)
-    margin = max(arranging.text_width(name, 12) for name in plane.rows) + 8
-    lefts = [margin + column * (width + _CARD_GAP) for column in range(len(plane.columns))]
-    tops = [_HEADER + row * (height + _CARD_GAP) for row in range(len(plane.rows))]
-    nodes = [_place_name(left + width / 2, name) for left, name in zip(lefts, plane.columns, strict=True)]
-    for top, name, row in zip(tops, plane.rows, plane.devices, strict=True):
-        nodes.append(shapes.text(0, top + height / 2 + 4, name, fill=shapes.SOFT_INK))
-        for left, card in zip(lefts, (cards[device_id] for device_id in row), strict=True):
+    margin = max(arranging.text_width(row, 12) for row in rows) + 8
+    lefts = [margin + at * (width + _CARD_GAP) for at in range(len(columns))]
+    tops = [_HEADER + at * (height + _CARD_GAP) for at in range(len(rows))]
+    nodes = [_place_name(left + width / 2, column) for left, column in zip(lefts, columns, strict=True)]
+    rest = iter(shown)
+    for top, row in zip(tops, rows, strict=True):
+        nodes.append(shapes.text(0, top + height / 2 + 4, row, fill=shapes.SOFT_INK))
+        for left, card in zip(lefts, rest, strict=False):
             nodes.append(card.at(left + (width - card.width) / 2, top))
     grid = Drawing(lefts[-1] + width, tops[-1] + height, tuple(nodes))
-    return arranging.titled(plane.name, grid) if plane.name else grid
+    return arranging.titled(name, grid) if name else grid
 
 
 def _column(name: str, card: Drawing) -> Drawing:

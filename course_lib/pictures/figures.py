@@ -73,12 +73,6 @@ def headed(
 
 
 def framed(title: str, drawings: Sequence[Drawing], text: Sequence[str]) -> Figure:
-    """Returns a figure: the drawings under each other on a panel, and the lines of its text.
-
-    Args:
-        title: the name of the picture, and the first line of its text.
-        drawings: what the panel shows, from the top down.
-        text: the other lines.
-    """
+    """Returns a figure: the drawings under each other on a panel, and its text with the title above."""
     drawing = arranging.document(arranging.stacked(drawings, 12), title)
     return Figure(shapes.markup(drawing), "\n".join([title, *text]))

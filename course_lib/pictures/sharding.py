@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
@@ -16,6 +15,8 @@ from course_lib.pictures.text import axis_notes, block_lines, holding_lines, mar
 from course_lib.specs.components import Array, Comparison, Components
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
+
+_Part = tuple[str, Drawing, Sequence[str]]  # a heading, a drawing, and lines that say the same
 
 _MOST_AXES = 3
 _LEAST_WIDTH, _MAX_WIDTH, _GAP = 440.0, 700.0, 28.0
@@ -62,25 +63,16 @@ def _comparison_figure(comparison: Comparison) -> Figure:
     return _figure(title, sharding, parts, comparison)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A part of a figure: a heading with a drawing, and with lines of text that say the same."""
-
-    heading: str
-    drawing: Drawing
-    lines: Sequence[str]
-
-
 def _figure(
     title: str, sharding: Sharding, parts: Sequence[_Part], comparison: Comparison | None = None
 ) -> Figure:
     drawings = arranging.flowing(
-        [arranging.titled(part.heading, part.drawing) for part in parts], _GAP, _MAX_WIDTH
+        [arranging.titled(heading, drawing) for heading, drawing, _lines in parts], _GAP, _MAX_WIDTH
     )
     width = max(drawings.width, _LEAST_WIDTH)
     text = [summary(sharding)]
-    for part in parts:
-        text += ["", part.heading, *part.lines]
+    for heading, _drawing, lines in parts:
+        text += ["", heading, *lines]
     verdict, agrees = "", True
     if comparison is not None:
         text += ["", comparison.sentence]
@@ -94,17 +86,17 @@ def _tensor_part(sharding: Sharding, whole: Array | None = None) -> _Part:
     require_drawable(sharding)
     notes = arranging.lines_of_text(axis_notes(sharding), size=11, max_width=240, fill=shapes.SOFT_INK)
     drawing = arranging.stacked([tensor_drawing(sharding), notes], 6)
-    return _Part(_("Tensor"), drawing, block_lines(sharding, whole))
+    return _("Tensor"), drawing, block_lines(sharding, whole)
 
 
 def _predicted_part(heading: str, sharding: Sharding) -> _Part:
     lines = holding_lines(sharding, sharding.holdings)
-    return _Part(heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines)
+    return heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines
 
 
 def _observed_part(heading: str, components: Components) -> _Part:
     lines = holding_lines(components.sharding, components.holdings, components.components)
-    return _Part(heading, mesh_drawing(components.sharding.mesh, observed_cards(components)), lines)
+    return heading, mesh_drawing(components.sharding.mesh, observed_cards(components)), lines
 
 
 def _with_bytes(components: Components) -> Sharding:

@@ -27,9 +27,7 @@ _SIDE, _SMALL_SIDE, _THUMBNAIL_SIDE = 170.0, 110.0, 44.0
 def tensor_drawing(sharding: Sharding, *, outlines: bool = False) -> Drawing:
     """Returns the whole tensor, of 0 to 3 axes, cut in its blocks.
 
-    Args:
-        sharding: the tensor and how it is cut.
-        outlines: whether to add a hidden outline of each block, for pages that mark a block.
+    Pages that mark a block need hidden `outlines` of all.
     """
     cut = _cut(sharding, _SIDE)
     parts = [
@@ -130,7 +128,8 @@ class _Cut:
 def _cut(sharding: Sharding, side: float) -> _Cut:
     """Returns the planes of a tensor whose longer edge takes about `side`."""
     _depth, rows, columns = (1, 1, 1, *sharding.global_shape)[-3:]
-    indices = [_as_slices(block) for block in sharding.blocks]
+    one = slice(0, 1)
+    indices = [(one, one, one, *block.index)[-3:] for block in sharding.blocks]
     width, height = _element_size(indices, rows, columns, side)
     places: list[Place] = []
     planes: dict[int, tuple[int, list[int]]] = {}
@@ -187,7 +186,7 @@ def _grid_lines(rows: int, columns: int, width: float, height: float) -> tuple[N
 
 
 def _element_size(
-    indices: Sequence[tuple[slice, slice, slice]], rows: int, columns: int, side: float
+    indices: Sequence[tuple[slice, ...]], rows: int, columns: int, side: float
 ) -> tuple[float, float]:
     """Returns the width and height of an element: square, unless an edge or a block would become too thin."""
     square = min(side / max(rows, columns, 1), side / 4)
@@ -195,10 +194,3 @@ def _element_size(
     row_cuts, column_cuts = (len({index[axis].start for index in indices}) for axis in (1, 2))
     least_width, least_height = (max(thinnest, cuts * side / 12) for cuts in (column_cuts, row_cuts))
     return max(square, least_width / max(columns, 1)), max(square, least_height / max(rows, 1))
-
-
-def _as_slices(block: Block) -> tuple[slice, slice, slice]:
-    """Returns where a block lies: on which plane, and its rows and columns there."""
-    one = slice(0, 1)
-    depth, rows, columns = (one, one, one, *block.index)[-3:]
-    return depth, rows, columns

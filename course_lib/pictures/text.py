@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from course_lib.i18n import _, join_sentences, ngettext, num_columns, padded
+from course_lib.i18n import _, join_sentences, ngettext, num_columns
 from course_lib.specs.components import Array
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -24,10 +24,6 @@ def form_value(value: object) -> str:
 def array_text(array: Array, form: Callable[[object], str] = form_value) -> str:
     """Returns the values of an array on one line, or its shape if they are too many.
 
-    Args:
-        array: the values.
-        form: writes one of them.
-
     >>> import numpy as np
     >>> array_text(np.arange(6.0).reshape(2, 3)), array_text(np.zeros((100, 8)))
     ('[[0 1 2] [3 4 5]]', '(100, 8)')
@@ -43,10 +39,11 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
     """
     rows = list(rows)
     widths = [max(map(num_columns, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  " + "  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        cells = [cell + " " * (width - num_columns(cell)) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return lines
 
 
 def mesh_lines(mesh: MeshSpec) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,7 +18,6 @@ from course_lib.specs.sharding import Sharding
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)
 class Components(DrawsItself):
     """The real components of a tensor, one a device. It draws itself.
 
@@ -32,16 +30,10 @@ class Components(DrawsItself):
         CourseError: the tensor has another shape.
     """
 
-    sharding: Sharding
-    whole: Array
-    components: tuple[Array, ...]
-
     def __init__(self, sharding: Sharding, whole: npt.ArrayLike, components: Sequence[npt.ArrayLike]) -> None:
-        array = np.asarray(whole)
-        sharding.require_shape(array)
-        object.__setattr__(self, "sharding", sharding)
-        object.__setattr__(self, "whole", array)
-        object.__setattr__(self, "components", tuple(map(np.asarray, components)))
+        self.sharding, self.whole = sharding, np.asarray(whole)
+        self.components: tuple[Array, ...] = tuple(map(np.asarray, components))
+        sharding.require_shape(self.whole)
 
     @cached_property
     def holdings(self) -> tuple[int | None, ...]:

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from course_lib.errors import CourseError
 
-
-class Picture(Protocol):
-    """A picture, and the text that says the same."""
-
-    @property
-    def svg(self) -> str:
-        """A whole SVG image."""
-
-    @property
-    def text(self) -> str:
-        """The same in letters of fixed width."""
+if TYPE_CHECKING:
+    from course_lib.pictures.figures import Figure
 
 
 class DrawsItself:
@@ -27,9 +18,9 @@ class DrawsItself:
         drawn_by: returns the picture of any such object; `course_lib`, above specs and pictures, sets it.
     """
 
-    drawn_by: ClassVar[Callable[[DrawsItself], Picture]]
+    drawn_by: ClassVar[Callable[[DrawsItself], Figure]]
 
-    def picture(self) -> Picture:
+    def picture(self) -> Figure:
         """Returns the picture of this object.
 
         Raises:

@@ -58,7 +58,24 @@ class Plan:
             CourseError: one mesh dimension would split two of them.
         """
         for first, second in itertools.combinations(axes, 2):
-            self._require_apart(first, second, axes)
+            name = self.splits.get(first)
+            if name is not None and name == self.splits.get(second):
+                raise CourseError(
+                    _(
+                        "In the plan {plan!r} mesh dimension {name!r} would split two axes of the tensor"
+                        " [{axes}]: {first!r} and {second!r}.",
+                        plan=self.name,
+                        name=name,
+                        axes=", ".join(axes),
+                        first=first,
+                        second=second,
+                    ),
+                    allowed=_("each mesh dimension on one axis of a tensor at most"),
+                    cure=_(
+                        "Split {second!r} over another mesh dimension, or leave it out of the plan.",
+                        second=second,
+                    ),
+                )
         return LayoutSpec([self.splits.get(axis, UNSHARDED) for axis in axes], self.mesh)
 
     def shardings(self, tensors: Mapping[str, Axes], sizes: Mapping[str, int]) -> dict[str, Sharding]:
@@ -77,26 +94,6 @@ class Plan:
     def num_shards(self, axis: str) -> int:
         """Returns into how many parts the mesh splits an axis."""
         return self.mesh.dim_size(self.splits[axis]) if axis in self.splits else 1
-
-    def _require_apart(self, first: str, second: str, axes: Sequence[str]) -> None:
-        name = self.splits.get(first)
-        if name is not None and name == self.splits.get(second):
-            raise CourseError(
-                _(
-                    "In the plan {plan!r} mesh dimension {name!r} would split two axes of the tensor"
-                    " [{axes}]: {first!r} and {second!r}.",
-                    plan=self.name,
-                    name=name,
-                    axes=", ".join(axes),
-                    first=first,
-                    second=second,
-                ),
-                allowed=_("each mesh dimension on one axis of a tensor at most"),
-                cure=_(
-                    "Split {second!r} over another mesh dimension, or leave it out of the plan.",
-                    second=second,
-                ),
-            )
 
 
 def data_parallel(num_devices: int) -> Plan:

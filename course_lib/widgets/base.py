@@ -8,6 +8,7 @@ Python and comes back as a new tree; on a page the module takes the tree out of 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import sys
@@ -60,7 +61,9 @@ class TreeWidget(anywidget.AnyWidget):
         super().__init__(state=state)
         self.show()
         self.observe(self.show, "state")
-        self._loop = _running_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None  # outside a kernel, whose loop runs this
+        with contextlib.suppress(RuntimeError):
+            self._loop = asyncio.get_running_loop()
         self.on_msg(self._hear)
 
     @abstractmethod
@@ -100,9 +103,10 @@ class TreeWidget(anywidget.AnyWidget):
             have numbers in place of their attributes and of children that are no texts, and these attributes.
         """
         states, leads_to = self._reachable()
-        parts = _Parts()
-        views = [parts.number(self.page_tree(state)) for state in states.values()]
-        return {"keys": list(states), "views": views, "leads_to": leads_to, "parts": parts.contents}
+        parts: dict[str, int] = {}
+        views = [_number(self.page_tree(state), parts) for state in states.values()]
+        contents = list(map(json.loads, parts))
+        return {"keys": list(states), "views": views, "leads_to": leads_to, "parts": contents}
 
     def still(self) -> Node:
         """Returns what is shown where there is neither a kernel nor the book's module."""
@@ -202,33 +206,14 @@ class Explorer(TreeWidget):
     kind = "explorer"
 
 
-class _Parts:
-    """The different nodes of some views, and the attributes of nodes: what comes twice is there once."""
-
-    def __init__(self) -> None:
-        self.contents: list[Any] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, tree: Node | str) -> int | str:
-        """Returns the number of a node; a text is left as it is."""
-        if isinstance(tree, str):
-            return tree
-        tag, attributes, *children = tree
-        return self._add([tag, self._add(attributes), *map(self.number, children)])
-
-    def _add(self, content: Any) -> int:
-        number = self._numbers.setdefault(json.dumps(content), len(self.contents))
-        if number == len(self.contents):
-            self.contents.append(content)
-        return number
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    """Returns the loop that runs this code, as the kernel's does; None outside a kernel."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+def _number(tree: Node | str, parts: dict[str, int]) -> int | str:
+    """Returns the number of a node among different nodes and attributes; a text is left as it is."""
+    if isinstance(tree, str):
+        return tree
+    tag, attributes, *children = tree
+    whose = parts.setdefault(json.dumps(attributes), len(parts))
+    whole = json.dumps([tag, whose, *(_number(child, parts) for child in children)])
+    return parts.setdefault(whole, len(parts))
 
 
 def key(state: State) -> str:

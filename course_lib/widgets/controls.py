@@ -23,12 +23,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values, each one click away.
-
-    Attributes:
-        path: the place in the state.
-        options: value and text of each.
-    """
+    """One of several values, each with a text and one click away."""
 
     path: Path
     options: Sequence[tuple[Any, str]]
@@ -43,13 +38,7 @@ def numbers(path: Path, values: Iterable[int]) -> Choice:
 class Field:
     """A number or a line of text that the reader types.
 
-    Attributes:
-        path: the place in the state.
-        label: what is to be typed.
-        kind: "number" or "text".
-        least: the smallest number that makes sense; None for no end.
-        most: the largest; None for no end.
-        step: "1" for whole numbers, "any" for others.
+    Numbers are whole where `step` is "1"; None is no end.
     """
 
     path: Path
@@ -64,11 +53,8 @@ class Field:
 class Move:
     """A button that sets a value which the explorer takes as one move, such as a step forward.
 
-    Attributes:
-        path: the place in the state; the settled state needs none there.
-        value: what it sets.
-        text: what stands on it.
-        idle: whether it changes nothing now; it stays where it is, so that it keeps the focus.
+    The settled state needs none at the path. Where the button is `idle` it changes nothing; it stays where
+    it is, so that it keeps the focus.
     """
 
     path: Path

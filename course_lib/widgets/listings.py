@@ -19,11 +19,9 @@ def code_listings(choice: Choice) -> Node:
 
 
 def listings(heading: str, programs: Mapping[str, Sequence[str]]) -> Node:
-    """Returns programs that the reader can unfold, choose among, and copy.
+    """Returns programs, each in parts, that the reader can unfold, choose among, and copy.
 
-    Args:
-        heading: what they are.
-        programs: for each name the parts of its program; equal parts stand in the table of a page once.
+    Equal parts stand in the table of a page once.
     """
     first, *others = programs
     return node(

@@ -78,11 +78,6 @@ def usable(drawings: Sequence[Drawing], name: str) -> Node:
     return node("div", *shown, class_="flow", role="group", aria_label=name)
 
 
-def said() -> Node:
-    """Returns the place where the module shows what the chosen card says; its button's name speaks it."""
-    return node("p", class_="says", aria_hidden="true")
-
-
 def spoken(class_: str, text: str, **attributes: str) -> Node:
     """Returns a line that is read aloud when it changes."""
     return node("p", *words(text), class_=class_, role="status", **attributes)

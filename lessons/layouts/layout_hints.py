@@ -13,12 +13,9 @@ def layouts_hint(
     right: Mapping[str, LayoutSpec],
     hints: Mapping[str, str],
 ) -> str | None:
-    """Returns what is wrong with the first layout that is not right; None where all are.
+    """Returns what is wrong with the first layout that is not right, by the name of its tensor; else None.
 
-    Args:
-        answer: the reader's layouts, by the name of each tensor.
-        right: the right ones, all on one mesh.
-        hints: for each tensor of one axis or more, what to say where an entry is wrong.
+    Where an entry is wrong, the tensor's hint is said.
     """
     for name, wanted in right.items():
         layout = answer.get(name)

@@ -31,7 +31,16 @@ def mesh_of(state: State) -> MeshSpec:
     Raises:
         CourseError: its sizes make none, or one that is too large.
     """
-    return _small(MeshSpec(tuple(dim) for dim in state["mesh"]))
+    mesh = MeshSpec(tuple(dim) for dim in state["mesh"])
+    if len(mesh.dims) > MOST_DIMS or mesh.size > MOST_DEVICES:
+        raise CourseError(
+            _("The explorer cannot show the mesh {mesh}.", mesh=mesh),
+            allowed=_(
+                "1 to {dims} mesh dimensions and up to {most} devices", dims=MOST_DIMS, most=MOST_DEVICES
+            ),
+            cure=_("Make one of the sizes smaller."),
+        )
+    return mesh
 
 
 def sharding_of(state: State) -> Sharding:
@@ -41,7 +50,14 @@ def sharding_of(state: State) -> Sharding:
         CourseError: the mesh, the shape or the layout is illegal.
     """
     layout = LayoutSpec(state["layout"], mesh_of(state))
-    _require_lengths(state["shape"])
+    for axis, length in enumerate(state["shape"]):
+        whole_number(
+            length,
+            _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
+            least=1,
+            most=MOST_LENGTH,
+            cure=_("Give the number of elements along this axis."),
+        )
     return layout.of(state["shape"], element_bytes=ELEMENT_BYTES)
 
 
@@ -120,26 +136,3 @@ def known_entries(entries: Sequence[str], mesh: Sequence[Sequence[Any]]) -> list
 def as_lists(mesh: MeshSpec) -> list[list[Any]]:
     """Returns a mesh as plain JSON values."""
     return [list(dim) for dim in mesh.dims]
-
-
-def _small(mesh: MeshSpec) -> MeshSpec:
-    if len(mesh.dims) > MOST_DIMS or mesh.size > MOST_DEVICES:
-        raise CourseError(
-            _("The explorer cannot show the mesh {mesh}.", mesh=mesh),
-            allowed=_(
-                "1 to {dims} mesh dimensions and up to {most} devices", dims=MOST_DIMS, most=MOST_DEVICES
-            ),
-            cure=_("Make one of the sizes smaller."),
-        )
-    return mesh
-
-
-def _require_lengths(lengths: Sequence[object]) -> None:
-    for axis, length in enumerate(lengths):
-        whole_number(
-            length,
-            _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
-            least=1,
-            most=MOST_LENGTH,
-            cure=_("Give the number of elements along this axis."),
-        )

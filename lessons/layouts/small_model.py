@@ -40,12 +40,7 @@ def logits_of(values: Mapping[str, Array], rows: Array, *, own_moments: bool = F
 
 
 def small_model(values: Mapping[str, Array], variable: Callable[[Array], Any]) -> Any:
-    """Returns a model with these values that has the names of the lessons' model and is called as they are.
-
-    Args:
-        values: of each variable, by name.
-        variable: makes a variable of a value.
-    """
+    """Returns a model with these values and the names of the lessons' model, which is called as they are."""
     tf = start_tensorflow()
 
     class MLP(tf.Module):  # type: ignore[misc, name-defined]

@@ -148,10 +148,6 @@ def split(values: Sequence[float], num_replicas: int) -> tuple[tuple[float, ...]
     >>> split([1, 2, 3, 4, 5], 4)
     ((1, 2), (3, 4), (5,), ())
 
-    Args:
-        values: a value for each example, in their order.
-        num_replicas: the number of replicas.
-
     Source: https://www.tensorflow.org/tutorials/distribute/input (Batching), and a test that compares.
     """
     size = -(-len(values) // num_replicas)

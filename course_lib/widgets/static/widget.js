@@ -109,7 +109,7 @@ function paint(old, tree, due, space = "http://www.w3.org/1999/xhtml") {
   for (const name of element.getAttributeNames()) if (!(name in attributes)) element.removeAttribute(name);
   for (const [name, value] of Object.entries(attributes))
     if (element.getAttribute(name) !== value) element.setAttribute(name, value);
-  const typing = !due && isTyped(attributes) && element === element.getRootNode().activeElement;
+  const typing = !due && ["number", "text"].includes(attributes.type) && element === element.getRootNode().activeElement;
   if (tag === "input" && !typing) Object.assign(element, { checked: "checked" in attributes, value: attributes.value ?? "on" });
   const before = [...element.childNodes];
   children.forEach((child, at) => {
@@ -208,8 +208,6 @@ async function copy(listings) {
 
 const isPlain = ({ key, altKey, ctrlKey, metaKey, shiftKey }) =>
   !altKey && !ctrlKey && !metaKey && !(shiftKey && key === "Enter");
-
-const isTyped = ({ type }) => type === "number" || type === "text";
 
 const valueOf = ({ type, value, dataset }) => {
   if (type === "number") return value === "" ? null : Number(value);

@@ -49,15 +49,12 @@ class BatchSizeExplorer(MeasuringExplorer):
         }
         size = times.batch_size
         bars = tuple(Bar(label, each / size, _figures(each, size)) for label, each in seconds.items())
-        return Bars(_heading(times), bars)
-
-
-def _heading(times: StepTimes) -> str:
-    return _(
-        "{rows} reviews: eight devices {speedup} times as fast",
-        rows=f"{times.batch_size:,}",
-        speedup=f"{times.one_device_seconds / times.eight_devices_seconds:.2f}",
-    )
+        heading = _(
+            "{rows} reviews: eight devices {speedup} times as fast",
+            rows=f"{size:,}",
+            speedup=f"{times.one_device_seconds / times.eight_devices_seconds:.2f}",
+        )
+        return Bars(heading, bars)
 
 
 def _figures(seconds: float, batch_size: int) -> str:

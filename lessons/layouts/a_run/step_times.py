@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from course_lib.explorers.measuring import median_seconds
@@ -39,17 +40,13 @@ def measuring(steps_of: Callable[[int], tuple[Step, Step]]) -> Callable[[int], S
 
     def measure(batch_size: int) -> StepTimes:
         count = max(_LEAST_STEPS_IN_A_TURN, _ROWS_IN_A_TURN // batch_size)
-        turns = [_turn(step, count) for step in steps_of(batch_size)]
+        turns = [partial(_turn, step, count) for step in steps_of(batch_size)]
         return StepTimes(batch_size, *(seconds / count for seconds in median_seconds(turns)))
 
     return measure
 
 
-def _turn(step: Step, count: int) -> Callable[[], float]:
-    """Returns a function that does some steps; each needs the weights of the one before."""
-
-    def take() -> float:
-        losses = [step()[0] for _step in range(count)]
-        return float(losses[-1])
-
-    return take
+def _turn(step: Step, count: int) -> float:
+    """Does some steps; each needs the weights of the one before."""
+    losses = [step()[0] for _step in range(count)]
+    return float(losses[-1])

@@ -13,14 +13,7 @@ LEAST_DEVICES, MOST_DEVICES = 2, 8  # each has a colour of its own in the pictur
 
 @dataclass(frozen=True)
 class Message:
-    """A chunk on its way from a device to the next one.
-
-    Attributes:
-        sender: the device that sends it.
-        receiver: the device after it in the ring.
-        chunk: the number of the chunk, counted from 0.
-        sources: the devices whose values it carries, in the order in which they were added.
-    """
+    """A chunk on its way, with the devices whose values it carries, in the order in which they were added."""
 
     sender: int
     receiver: int

@@ -42,7 +42,8 @@ def layout_map(answer: Callable[[Any], Any]) -> str | None:
         if hint:
             return hint
         with layouts.scope():
-            model = _three_layers()
+            dense = [tf_keras.layers.Dense(shape[1], name=name) for name, shape in _SHAPES.items()]
+            model = _sequential(1_200, *dense)
         parts = ([part.nbytes for part in dtensor.unpack(weight)] for weight in model.weights)
         most = max(map(sum, zip(*parts, strict=True)))
         if most > _MOST_BYTES:
@@ -78,13 +79,6 @@ def _map_hint(layouts: Any, dtensor: Any) -> str | None:
         pattern=unused[0],
         names=_(", ").join(shapes),
     )
-
-
-def _three_layers() -> Any:
-    from tf_keras import layers
-
-    dense = [layers.Dense(shape[1], name=name) for name, shape in _SHAPES.items()]
-    return _sequential(1_200, *dense)
 
 
 def _sequential(num_features: int, *layers: Any) -> Any:
@@ -164,7 +158,7 @@ def _steps_on_devices(make_step: Callable[[Any, Any], Any], batches: Batches) ->
         step = answered(make_step(model, optimizer))
         if not callable(step):
             return None
-        stages, losses = [_read(model.trainable_variables)], []
+        stages, losses = [list(map(dtensor.to_numpy, model.trainable_variables))], []
         for features, labels in batches:
             inputs = dtensor.pack(features, LayoutSpec(["batch", UNSHARDED], _STEP_MESH), mesh)
             targets = dtensor.pack(labels, LayoutSpec(["batch"], _STEP_MESH), mesh)
@@ -172,7 +166,7 @@ def _steps_on_devices(make_step: Callable[[Any, Any], Any], batches: Batches) ->
                 losses.append(plain(answered(step(inputs, targets))))
             except tf.errors.UnimplementedError as error:  # DTensor refuses it outside a compiled function
                 raise CourseError(_compile_it()) from error
-            stages.append(_read(model.trainable_variables))
+            stages.append(list(map(dtensor.to_numpy, model.trainable_variables)))
         for first, second, last in zip(stages[0], stages[1], stages[-1], strict=True):
             if np.array_equal(first, second) and not np.array_equal(second, last):
                 raise CourseError(
@@ -181,13 +175,7 @@ def _steps_on_devices(make_step: Callable[[Any, Any], Any], batches: Batches) ->
                         " `apply_gradients` outside the `tf.function` that computes the gradients."
                     )
                 )
-        return _found(losses, _read(model.weights), optimizer)
-
-
-def _read(variables: list[Any]) -> list[Array]:
-    from course_lib.devices import dtensor
-
-    return [dtensor.to_numpy(variable) for variable in variables]
+        return _found(losses, list(map(dtensor.to_numpy, model.weights)), optimizer)
 
 
 def _found(losses: list[Any], values: list[Array], optimizer: Any) -> dict[str, Any]:

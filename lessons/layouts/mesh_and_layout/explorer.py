@@ -10,7 +10,7 @@ import numpy.typing as npt
 from course_lib.explorers.experiment import Experiment
 from course_lib.i18n import _, later
 from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
-from course_lib.pictures.shapes import Node
+from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.tensors import tensor_drawing
 from course_lib.pictures.text import axis_notes, block_lines, holding_lines, marked
 from course_lib.specs.components import Comparison
@@ -88,21 +88,17 @@ class MeshLayoutExplorer(Experiment):
     def above(self, state: State, result: Comparison | None) -> Sequence[Node]:
         """Returns the facts, the tensor, the prediction and reality."""
         sharding = states.sharding_of(state)
-        return [_facts(sharding), pieces.panels(_panels(sharding, result)), pieces.said()]
-
-    def below(self, state: State) -> Sequence[Node]:
-        """Returns the code of the choice."""
-        return [code_listings(states.sharding_of(state))]
-
-
-def _facts(sharding: Sharding) -> Node:
-    return pieces.facts(
-        {
+        facts = {
             _("Local shape"): sharding.local_shape,
             _("Bytes on each device"): f"{sharding.bytes_per_device():,}",
             _("Copies of each element"): sharding.copies,
         }
-    )
+        says = node("p", class_="says", aria_hidden="true")  # of the chosen card, whose button speaks it
+        return [pieces.facts(facts), pieces.panels(_panels(sharding, result)), says]
+
+    def below(self, state: State) -> Sequence[Node]:
+        """Returns the code of the choice."""
+        return [code_listings(states.sharding_of(state))]
 
 
 def _panels(sharding: Sharding, comparison: Comparison | None) -> list[Node]:

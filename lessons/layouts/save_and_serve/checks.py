@@ -103,13 +103,7 @@ def _parts() -> tuple[Any, Any]:
 
 
 def _predicted(texts: Texts, *, own_moments: bool = False, scaled: bool = True) -> dict[str, list[Any]]:
-    """Returns labels and probabilities of texts of small letters, without TensorFlow.
-
-    Args:
-        texts: the texts.
-        own_moments: whether rows are normalised with the moments of these texts.
-        scaled: whether rows are scaled.
-    """
+    """Returns labels and probabilities of texts of small letters, without TensorFlow."""
     rows = np.zeros((len(texts), len(_VOCABULARY)))
     for row, text in zip(rows, texts, strict=True):
         for token in text.split():

@@ -16,7 +16,6 @@ from course_lib.widgets.controls import Choice, Field, Group, State
 Ask = Callable[[Sequence[str]], Any]
 _REVIEW = ("review",)
 _ALL = 100
-_MEASURED = "save_and_serve-export"
 # `make results` asks the exported model, for the page: what the reader types there nobody can answer.
 REVIEWS = (
     "A wonderful film, moving and funny to the end.",
@@ -76,19 +75,18 @@ class ReviewExplorer(Explorer):
         told = [pieces.spoken("verdict", missing)]
         if not state["review"]:
             return told
-        return [*told, _predicted(load(_MEASURED).answers[state["review"]], _recorded())]
+        measured = load("save_and_serve-export")
+        source = _(
+            "Not computed on this page, but recorded earlier by {command}:", command=measured.how.command
+        )
+        model = _("the predictions of a model that was trained on the real reviews.")
+        return [*told, _predicted(measured.answers[state["review"]], join_sentences([source, model]))]
 
 
 def _predicted(good: float, source: str) -> Node:
     bars = (Bar(_("bad"), 1 - good, _percent(1 - good)), Bar(_("good"), good, _percent(good)))
     drawing = pieces.bars([Bars(_("Probability"), bars)], full=1.0)
     return pieces.panel(_("What the model predicts"), drawing, [source])
-
-
-def _recorded() -> str:
-    command = load(_MEASURED).how.command
-    recorded = _("Not computed on this page, but recorded earlier by {command}:", command=command)
-    return join_sentences([recorded, _("the predictions of a model that was trained on the real reviews.")])
 
 
 def _percent(probability: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
@@ -14,7 +14,7 @@ from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import node
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.plan import BATCH, Axes, Plan
-from course_lib.specs.sharding import Block, Sharding
+from course_lib.specs.sharding import Block
 
 _GAP, _WIDTH, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 11.0, 10.0
 _LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 28.0
@@ -22,7 +22,6 @@ _LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 
 Devices = tuple[int, ...]
 
 
-@dataclass(frozen=True, repr=False, eq=False)
 class Scheme(DrawsItself):
     """Tensors with named axes under one plan. It draws itself.
 
@@ -42,13 +41,9 @@ class Scheme(DrawsItself):
         CourseError: as `Plan.shardings`.
     """
 
-    plan: Plan
-    tensors: Mapping[str, Axes]
-    sizes: Mapping[str, int]
-    shardings: Mapping[str, Sharding] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shardings", self.plan.shardings(self.tensors, self.sizes))
+    def __init__(self, plan: Plan, tensors: Mapping[str, Axes], sizes: Mapping[str, int]) -> None:
+        self.plan, self.tensors, self.sizes = plan, tensors, sizes
+        self.shardings = plan.shardings(tensors, sizes)
 
     def picture(self) -> Figure:
         """Returns the picture of the scheme."""

@@ -192,12 +192,7 @@ def _steps_on_replicas(
 ) -> dict[str, Any]:
     """Returns what replicas make of the batches, in a compiled function as in the lesson's loop.
 
-    Args:
-        answer: the reader's function.
-        weight: of the model's kernel.
-        bias: of its bias.
-        batches: cut as a distributed dataset cuts them; the first is the largest.
-        penalty: that of the model's kernel and of its bias, or 0 for a model without.
+    These are cut as a distributed dataset cuts them; the first is the largest.
     """
     tf, strategy = start_tensorflow(), replica_runs.replicas(len(batches[0]))
     with strategy.scope():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from course_lib.i18n import _, join_sentences, later
+from course_lib.pictures.bars import Bar, Bars
 from course_lib.pictures.shapes import Node, node
+from course_lib.pictures.text import form_value
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State, numbers
-from lessons.strategies.boxes import scheme_image
-from lessons.strategies.custom_training import loss_scaling_picture as drawings
-from lessons.strategies.custom_training.loss_scaling import DIVISIONS, GLOBAL, LossScaling
+from lessons.strategies.boxes import Box, Line, Scheme, scheme_image
+from lessons.strategies.custom_training import loss_scaling as specs
+from lessons.strategies.custom_training.loss_scaling import LossScaling
 
 
 class LossScalingExplorer(Explorer):
@@ -28,7 +31,7 @@ class LossScalingExplorer(Explorer):
     title = later("Loss scaling explorer")
 
     def __init__(
-        self, num_replicas: int = 2, batch_size: int = 4, num_examples: int = 4, division: str = GLOBAL
+        self, num_replicas: int = 2, batch_size: int = 4, num_examples: int = 4, division: str = specs.GLOBAL
     ) -> None:
         state: State = {"num_replicas": num_replicas, "batch_size": batch_size}
         state |= {"num_examples": num_examples, "division": division}
@@ -37,7 +40,7 @@ class LossScalingExplorer(Explorer):
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the numbers of replicas, the batch sizes, the examples of this batch and the divisions."""
         examples = range(1, state["batch_size"] + 1)
-        divisions = [(division, drawings.division_text(division)) for division in DIVISIONS]
+        divisions = [(division, _division_text(division)) for division in specs.DIVISIONS]
         return [
             Group(_("Replicas"), [numbers(("num_replicas",), (2, 4))]),
             Group(_("Batch size"), [numbers(("batch_size",), (4, 8))]),
@@ -52,9 +55,9 @@ class LossScalingExplorer(Explorer):
     def body(self, state: State) -> Sequence[Node]:
         """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
         scaling, code_title = LossScaling(**state), _("Code on each replica")
-        code = node("pre", drawings.code(scaling))
-        shown = scheme_image(drawings.scheme_of(scaling), fits=True)
-        results = pieces.bars(drawings.results(scaling))
+        code = node("pre", _code(scaling))
+        shown = scheme_image(_scheme_of(scaling), fits=True)
+        results = pieces.bars(_results(scaling))
         return [
             pieces.facts({_("Model"): "y = 3 x, |y - (2 x - 1)|"}),
             # The reader can move the code where it is too wide.
@@ -62,8 +65,102 @@ class LossScalingExplorer(Explorer):
                 code_title,
                 node("div", code, class_="listing", role="region", aria_label=code_title, tabindex="0"),
             ),
-            pieces.spoken("told", join_sentences(drawings.sentences(scaling))),
+            pieces.spoken("told", join_sentences(_sentences(scaling))),
             pieces.panels(
                 [pieces.panel(_("Each replica returns"), shown), pieces.panel(_("Result"), results)]
             ),
         ]
+
+
+def _division_text(division: str) -> str:
+    """Returns what a division divides by."""
+    return {
+        specs.GLOBAL: _("examples of this global batch"),
+        specs.FULL: _("batch size"),
+        specs.REPLICA: _("the replica's own examples"),
+        specs.KERAS: _("own examples and replicas (default of Keras 3)"),
+        specs.TWICE: _("own examples, replicas, and replicas again"),
+    }[division]
+
+
+def _code(scaling: LossScaling) -> str:
+    """Returns what a replica evaluates; `loss` is a loss of Keras with its default reduction."""
+    average = "tf.nn.compute_average_loss(losses, global_batch_size={})"
+    return {
+        specs.GLOBAL: average.format(scaling.num_examples),
+        specs.FULL: average.format(scaling.batch_size),
+        specs.REPLICA: "tf.reduce_mean(losses)",
+        specs.KERAS: "loss(labels, outputs)",
+        specs.TWICE: f"loss(labels, outputs) / {scaling.num_replicas}",
+    }[scaling.division]
+
+
+def _scheme_of(scaling: LossScaling) -> Scheme:
+    """Returns each replica with what it makes of the losses of its examples."""
+    names = [_("replica {number}", number=at) for at in range(scaling.num_replicas)]
+    boxes = [Box(name, (Line(_calculation(scaling, at), at),)) for at, name in enumerate(names)]
+    return [boxes[at : at + 2] for at in range(0, len(boxes), 2)]
+
+
+def _calculation(scaling: LossScaling, replica: int) -> str:
+    """Returns how a replica comes to what it returns, such as `(2 + 3) / 2 / 2 = 1.25`."""
+    losses, report = scaling.losses[replica], _number(scaling.reports[replica])
+    divisors = scaling.divisors(len(losses))
+    if 0 in divisors:
+        return _("mean over no example = {value}", value=report)
+    added = " + ".join(map(str, losses)) or "0"
+    divided = "".join(f" / {divisor}" for divisor in divisors)
+    return f"({added}){divided} = {report}" if len(losses) > 1 else f"{added}{divided} = {report}"
+
+
+def _number(value: float) -> str:
+    return "NaN" if math.isnan(value) else form_value(float(value))
+
+
+def _results(scaling: LossScaling) -> list[Bars]:
+    """Returns loss and gradient: what is right, then what comes of the division, marked where it is wrong."""
+    mean, total = _("true mean"), _("sum of the replicas")
+    loss = {mean: scaling.mean, total: scaling.total, _("Mean metric"): scaling.metric}
+    gradient = {mean: scaling.true_gradient, total: scaling.gradient}
+    return [_group(_("Loss"), loss), _group(_("Gradient"), gradient)]
+
+
+def _group(heading: str, values: dict[str, float]) -> Bars:
+    right = next(iter(values.values()))
+    bars = [
+        Bar(
+            name,
+            0.0 if math.isnan(value) else value,
+            _number(value) if math.isclose(value, right) else f"{_number(value)} ✗",
+        )
+        for name, value in values.items()
+    ]
+    return Bars(heading, tuple(bars))
+
+
+def _sentences(scaling: LossScaling) -> list[str]:
+    """Returns whether loss and gradient are right, and what a metric makes of what the replicas return."""
+    total, mean, metric = map(_number, (scaling.total, scaling.mean, scaling.metric))
+    if math.isnan(scaling.total):
+        loss = _("The sum is NaN: a replica without an example returned the mean over nothing.")
+    elif math.isclose(scaling.total, scaling.mean):
+        loss = _("The sum of the replicas is the true mean, {mean}.", mean=mean)
+    else:
+        loss = _("The sum of the replicas is {total}, not the true mean, {mean}.", total=total, mean=mean)
+    if not math.isclose(scaling.gradient, scaling.true_gradient):
+        wrong = _(
+            "The gradient is {found}, {times} times the right one, {right}.",
+            found=_number(scaling.gradient),
+            times=_number(scaling.gradient / scaling.true_gradient),
+            right=_number(scaling.true_gradient),
+        )
+        return [f"✗ {loss}", wrong]
+    right = _("The gradient is right.")
+    if not math.isclose(scaling.total, scaling.mean):
+        return [f"✗ {loss}", right]
+    about_metric = _(
+        "A `Mean` metric over what the replicas return shows {metric}, too small by the number of"
+        " replicas: give it the losses of the examples.",
+        metric=metric,
+    )
+    return [f"✓ {loss}", right, about_metric]

@@ -38,10 +38,8 @@ def sections_of(situation: Situation) -> tuple[str, ...]:
     """Returns a program that trains as a situation asks: one unit, 100 equal examples, two epochs.
 
     It runs as it stands, also on a machine with CPUs alone: two virtual ones then stand in for several GPUs.
-    Only TPUs nothing stands in for, and a cluster needs `TF_CONFIG` on each of its machines.
-
-    Returns:
-        The parts of the program, to be joined: many situations have equal ones.
+    Only TPUs nothing stands in for, and a cluster needs `TF_CONFIG` on each of its machines. Its parts are to
+    be joined: many situations have equal ones.
     """
     values = {
         "tensorflow": REQUIREMENTS["TensorFlow"],

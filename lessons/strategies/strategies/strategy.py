@@ -71,8 +71,25 @@ class Situation:
 
     @property
     def warning(self) -> str:
-        """What does not work as asked, or nothing."""
-        return _warning(self.strategy) if self._is_at_risk else ""
+        """What does not work as asked, or nothing; this lesson asks what the wrong loss is.
+
+        Source: the table of strategies that `make results` makes by running each case.
+        """
+        if not self._is_at_risk:
+            return ""
+        if self.strategy in _FIT_FAILS:
+            return _(
+                "`fit` of Keras 3 fails under {strategy}. A custom loop works, and so does `fit` of"
+                " tf_keras.",
+                strategy=self.strategy,
+            )
+        if self.strategy == CENTRAL_STORAGE:
+            return _(
+                "Under {strategy}, hold `fit` of Keras 3 against one device: not all of it is right. A loop"
+                " without metrics works, and so does `fit` of tf_keras.",
+                strategy=self.strategy,
+            )
+        return ""
 
     @property
     def _is_at_risk(self) -> bool:
@@ -119,22 +136,3 @@ def _chosen(situation: Situation) -> tuple[str, str]:  # noqa: PLR0911 - a rule 
         "There is nothing to distribute over: without a strategy of your own the default one is in"
         " force, and passes everything through."
     )
-
-
-def _warning(strategy: str) -> str:
-    """Returns what is wrong with `fit` of Keras 3 under a strategy; this lesson asks what its wrong loss is.
-
-    Source: the table of strategies that `make results` makes by running each case.
-    """
-    if strategy in _FIT_FAILS:
-        return _(
-            "`fit` of Keras 3 fails under {strategy}. A custom loop works, and so does `fit` of tf_keras.",
-            strategy=strategy,
-        )
-    if strategy == CENTRAL_STORAGE:
-        return _(
-            "Under {strategy}, hold `fit` of Keras 3 against one device: not all of it is right. A loop"
-            " without metrics works, and so does `fit` of tf_keras.",
-            strategy=strategy,
-        )
-    return ""

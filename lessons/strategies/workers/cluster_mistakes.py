@@ -51,9 +51,7 @@ def mistaken(place: Place, mistake: str) -> str:
 def in_tensorflow(place: Place, mistake: str) -> str:
     """Returns what TensorFlow 2.21 does with a mistake: measured, with all tasks on one machine.
 
-    Args:
-        place: the one that was meant, of the last worker.
-        mistake: one of `labels()`.
+    The place is the one that was meant, of the last worker.
     """
     count, host = len(place.jobs[WORKER]), place.addresses[place.task].partition(":")[0]
     raised = {

@@ -111,10 +111,6 @@ class Cluster:
 
         Where one has failed, the others have some time left to say so. Who has not ended then, or within the
         limit, still runs by the report.
-
-        Args:
-            limit_seconds: the longest that it may take.
-            grace_seconds: how long to wait for the others once one has failed.
         """
         self._wait_until(lambda: all(map(self._has_ended, self.ending)), limit_seconds, grace_seconds)
         return self.report()

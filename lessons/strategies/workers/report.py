@@ -89,14 +89,12 @@ class Report:
     def received_examples(self, rule: str) -> ReceivedExamples:
         """Returns who got which example of each batch; it draws itself.
 
-        Each task printed a line for each batch: the rule, and the numbers of its examples.
+        Each task printed a line for each batch: the rule, and the numbers of its examples. Lines of other
+        rules are left out.
 
         >>> files = Report((TaskReport("worker 0", ("", "FILE 0 1")), TaskReport("worker 1", ("FILE 4 5",))))
         >>> files.received_examples("FILE").batches
         (((0, 1), (4, 5)),)
-
-        Args:
-            rule: how the examples were divided: lines of others are left out.
         """
         lines = [[line.split() for line in each.lines if line.strip()] for each in self.tasks]
         rules = dict.fromkeys(words[0] for of_task in lines for words in of_task)
