@@ -27,6 +27,9 @@ class Sum:
         operands: the names of the tensors that it is made of.
         renamed: axes of the operands that have another name here, so that a tensor meets itself.
         times: how often the network has it: once in each of its blocks.
+        is_lookup: whether it takes rows of a table, and multiplies nothing.
+        in_memory: whether it gets there, or is made anew within the operation that reads it.
+        kept: how many numbers are kept for the backward pass for each of its own: 0.5 for a mask alone.
     """
 
     result: str
@@ -34,6 +37,9 @@ class Sum:
     operands: tuple[str, ...]
     renamed: tuple[tuple[str, str], ...] = ()
     times: int = 1
+    is_lookup: bool = False
+    in_memory: bool = True
+    kept: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class Architecture:
         repeats: how often it has each variable that belongs to a repeated block.
         into_block: the tensor that goes into each block.
         whole: the axes that no plan is to split.
+        selective: the results that take much memory and little time, for selective recomputation.
     """
 
     name: str
@@ -76,6 +83,12 @@ class Architecture:
     repeats: Mapping[str, int] = field(default_factory=dict)
     into_block: str = ""
     whole: Axes = ()
+    selective: Axes = ()
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks follow each other."""
+        return max((each.times for each in self.sums), default=1)
 
     @cached_property
     def tensors(self) -> dict[str, Axes]:

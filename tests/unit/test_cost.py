@@ -11,14 +11,16 @@ from course_lib import CourseError, MeshSpec
 from course_lib.specs import machines
 from course_lib.specs.architecture import Architecture, Sum
 from course_lib.specs.collectives import Collective, Kind
-from course_lib.specs.cost import MIXED, StepCosts, Training
+from course_lib.specs.cost import MIXED, Recompute, StepCosts, Training, Zero
 from course_lib.specs.machines import Cluster, Device, Link
 from course_lib.specs.plan import BATCH, Plan, data_parallel
 from tests.code_choices import MODEL_PARALLEL, SPATIAL
 from tests.course import from_lesson
 
-classifier = from_lesson("how_long.networks", "classifier")
-planned = from_lesson("how_long.planner", "planned")
+classifier, transformer = from_lesson("how_long.networks", "classifier", "transformer")
+every_assignment, transformer_plans, TENSOR_PARALLEL = from_lesson(
+    "how_long.planner", "every_assignment", "transformer_plans", "TENSOR_PARALLEL"
+)
 published = from_lesson("how_long.published", "published")
 
 DEVICE = Device("", 1e6, 1500, 1e6, "", efficiency=0.5)
@@ -66,7 +68,7 @@ def test_the_nodes_of_a_group_are_those_of_its_devices(sizes):
 def test_a_sum_takes_as_long_as_its_operations_or_its_way_to_memory():
     for memory_rate, training, seconds in (
         (math.inf, Training(), 3 * 6 * 0.032),  # six products of 16,000 operations at 500,000 a second
-        (math.inf, Training(microbatches=2, recompute=True), 4 * 6 * 0.032),
+        (math.inf, Training(microbatches=2, recompute=Recompute.FULL), 4 * 6 * 0.032),
         (1e6, Training(), 3 * (6 * 0.032 + 640e-6 + 324e-6)),  # x moves 160 numbers, the loss 81
         (1e5, Training(), 3 * 1e-5 * (6 * 7520 + 640 + 324)),  # a product moves 80 + 800 + 1,000
     ):
@@ -78,7 +80,7 @@ def test_memory_holds_variables_gradients_averages_and_activations():
     for mesh, training, memory in (  # the activations: x, up, down, loss
         (ALONE, Training(), [24000, 24000, 48000, 4 * (80 + 2400 + 240 + 1)]),
         (ALONE, MIXED, [12000, 12000, 72000, 2 * (80 + 2400 + 240 + 1)]),
-        (ALONE, Training(recompute=True), [24000, 24000, 48000, 4 * (80 + 800 + 80 + 1 + 3 * 80)]),
+        (ALONE, Training(recompute=Recompute.FULL), [24000, 24000, 48000, 4 * (80 + 800 + 80 + 1 + 3 * 80)]),
         (ALONE, Training(microbatches=2), [24000, 24000, 48000, 4 * (40 + 1200 + 120 + 1)]),
         (FOUR, Training(), [12000, 12000, 24000, 4 * (40 + 600 + 120 + 1)]),
     ):
@@ -89,10 +91,140 @@ def test_each_microbatch_adds_up_activations_and_each_step_gradients():
     slow = replace(CLUSTER, inside=Link(1.0, 0.0, ""))  # two devices send as many bytes as they have
     for training, model, batch in (  # `down`, gradient of x; gradients of W and V, loss
         (Training(), 3 * 160 + 3 * 160, 6 * 2000 + 4),
-        (Training(recompute=True), 2 * 3 * 160 + 3 * 160, 6 * 2000 + 4),  # the loss is in no block
+        (Training(recompute=Recompute.FULL), 2 * 3 * 160 + 3 * 160, 6 * 2000 + 4),  # the loss is in no block
         (Training(microbatches=2), 2 * (3 * 80 + 3 * 80), 6 * 2000 + 2 * 4),
     ):
         assert COSTS.cost(FOUR, 8, slow, training).communication_seconds == {"model": model, "batch": batch}
+
+
+# --- Stages
+
+
+def schedule(stage, stages, chunks, microbatches):
+    """Yields what a stage does, one after another: forward or backward, the part of the network, for whom.
+
+    It goes forward until its first micro-batch can come back, then forward and backward in turn. Source:
+    https://arxiv.org/abs/2104.04473, figure 4.
+    """
+    many = microbatches * chunks
+    first = (stages - stage - 1) * min(chunks, 2) + (chunks - 1) * stages
+    numbers = {"forward": itertools.count(), "backward": itertools.count()}
+    middle = ["forward", "backward"] * (many - first)
+    for way in ["forward"] * min(many, first) + middle + ["backward"] * min(many, first):
+        group, at = divmod(next(numbers[way]), stages * chunks)
+        chunk = at // stages if way == "forward" else chunks - 1 - at // stages
+        yield way, chunk * stages + stage, group * stages + at % stages
+
+
+def simulated(stages, chunks, microbatches, forward, message):
+    """Returns the time of a step, event by event; backward takes twice as long, and a message its time."""
+    left = [list(schedule(stage, stages, chunks, microbatches)) for stage in range(stages)]
+    clocks, ends, last = [0.0] * stages, {}, stages * chunks - 1
+    while any(left):
+        for stage, (way, part, microbatch) in [(at, each[0]) for at, each in enumerate(left) if each]:
+            begins = [clocks[stage]]
+            if way == "backward" and part == last:
+                begins.append(ends.get(("forward", part, microbatch), math.inf))
+            elif (way, part) != ("forward", 0):
+                before = way, part + (1 if way == "backward" else -1), microbatch
+                begins.append(ends.get(before, math.inf) + message)
+            if max(begins) < math.inf:
+                clocks[stage] = max(begins) + forward / chunks * (1 if way == "forward" else 2)
+                ends[left[stage].pop(0)] = clocks[stage]
+    return max(clocks)
+
+
+def deep(num_blocks):
+    """Returns a network of nothing but blocks, each a product with 100 numbers."""
+    return Architecture(
+        "deep",
+        inputs={"rows": (BATCH, "a")},
+        variables={"W": ("a", "b")},
+        sums=(Sum("y", (BATCH, "b"), ("rows", "W"), times=num_blocks),),
+        sizes={"a": 10, "b": 10},
+        repeats={"W": num_blocks},
+        into_block="rows",
+    )
+
+
+@pytest.mark.parametrize("message", [0.0, 1e-4])
+@pytest.mark.parametrize(
+    ("stages", "chunks", "microbatches"),
+    [(2, 1, 2), (4, 1, 8), (8, 1, 32), (3, 1, 7), (2, 3, 4), (4, 2, 8), (4, 6, 16), (8, 3, 8)],
+)
+def test_stages_take_as_long_as_their_schedule(stages, chunks, microbatches, message):
+    link = Link(math.inf, message, "")
+    cluster = Cluster(replace(DEVICE, memory_bytes_per_second=math.inf), 4, link, link)
+    training, mesh = Training(microbatches=microbatches, chunks=chunks), MeshSpec([("stage", stages)])
+    cost = StepCosts(deep(stages * chunks), {}).cost(mesh, 2 * microbatches, cluster, training)
+    forward = chunks * 2 * 200 / 5e5  # of two examples through a stage
+    wanted = simulated(stages, chunks, microbatches, forward, message)
+    assert cost.seconds == pytest.approx(wanted, rel=0.2 if message else 1e-9)
+    assert cost.seconds > wanted - 1e-9  # messages never hide here
+
+
+# --- What is split over `batch`, and what hides behind computing
+
+
+@pytest.mark.parametrize(
+    ("zero", "memory", "rounds"),
+    [  # of 8 blocks on a stage with 100 numbers each, of 2 + 2 + 12 bytes
+        (Zero.NOTHING, [1600, 1600, 9600], 2),
+        (Zero.STATE, [1600, 1600, 2400], 2),
+        (Zero.GRADIENTS, [1600, 400, 2400], 1 + 2),
+        (Zero.VARIABLES, [400 + 2 * 200, 400, 2400], 3 * 2),
+    ],
+)
+def test_what_is_split_over_the_batch_takes_less_memory_and_more_exchange(zero, memory, rounds):
+    slow = replace(CLUSTER, inside=Link(1.0, 0.0, ""), between=Link(1.0, 0.0, ""))
+    training = replace(MIXED, microbatches=2, zero=zero)
+    mesh = MeshSpec([("stage", 2), ("batch", 4)])
+    found = StepCosts(deep(16), {BATCH: "batch"}).cost(mesh, 16, slow, training)
+    assert [*found.memory_bytes.values()][:3] == memory
+    assert found.communication_seconds["batch"] == rounds * 3 / 4 * 1600
+
+
+@pytest.mark.parametrize(
+    ("zero", "milliseconds"),
+    [  # of a block; forward takes 0.4 of them, backward 0.8, a reduce-scatter or an all-gather 1.2
+        (Zero.NOTHING, 2.4 - 0.8),
+        (Zero.STATE, (1.2 - 0.8) + (1.2 - 0.4)),
+        (Zero.GRADIENTS, (1.2 - 0.8) + (1.2 - 0.4)),
+        (Zero.VARIABLES, (1.2 - 0.4) + (2.4 - 0.8)),
+    ],
+)
+def test_an_exchange_hides_behind_the_pass_of_a_block(zero, milliseconds):
+    link = Link(2.5e5, 0.0, "")
+    cluster = Cluster(replace(DEVICE, memory_bytes_per_second=math.inf), 8, link, link)
+    costs, mesh = StepCosts(deep(16), {BATCH: "batch"}), MeshSpec([("batch", 4)])
+    for batch_size, exposed in ((4, 16 * milliseconds), (4 * 8, 0.0)):
+        found = costs.cost(mesh, batch_size, cluster, Training(zero=zero, overlap=True))
+        assert 1e3 * found.communication_seconds["batch"] == pytest.approx(exposed)
+
+
+# --- Transformers
+
+
+@pytest.mark.parametrize(
+    ("recompute", "sequence_parallel", "of_x", "of_scores"),
+    [  # in bytes, of a block whose heads and hidden units are split among 8: arXiv 2205.05198, table 2
+        (Recompute.NONE, False, 10 + 24 / 8, 5 / 8),
+        (Recompute.NONE, True, 34 / 8, 5 / 8),
+        (Recompute.SELECTIVE, True, 34 / 8, 0),
+        (Recompute.FULL, False, 2, 0),
+    ],
+)
+def test_a_block_keeps_what_the_paper_counts(recompute, sequence_parallel, of_x, of_scores):
+    sizes, mesh = {"sequence": 2048, "features": 6144, "heads": 64}, MeshSpec([("model", 8)])
+    training = replace(MIXED, recompute=recompute, sequence_parallel=sequence_parallel)
+    two, three = (
+        StepCosts(transformer(blocks, **sizes, vocabulary=512, dropout=True), TENSOR_PARALLEL)
+        .cost(mesh, 4, CLUSTER, training)
+        .memory_bytes["activations"]
+        for blocks in (2, 3)
+    )
+    counted = 4 * 2048 * (6144 * of_x + 64 * 2048 * of_scores)
+    assert three - two == pytest.approx(counted, rel=0.001)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +257,46 @@ def legal(network, sizes):
 
 def test_the_planner_finds_every_plan_and_ranks_them():
     network = classifier(8, 12, 4)
-    found = planned(network, 8, 16, CLUSTER)
+    found = every_assignment(network, 8, 16, CLUSTER).plans
     told = [(dict(each.plan.mesh.dims), dict(each.plan.splits)) for each in found]
     assert sorted(told, key=str) == sorted(legal(network, {BATCH: 16, **network.sizes}), key=str)
     ranks = [(each.cost.total_bytes > 1500, each.cost.seconds) for each in found]
     assert ranks == sorted(ranks)
     assert {too_large for too_large, _seconds in ranks} == {False, True}
+
+
+def test_the_planner_finds_every_way_to_train_a_transformer():
+    network = transformer(4, sequence=8, features=12, heads=4, vocabulary=8, dropout=True)
+    costs = StepCosts(network, {BATCH: "batch", **TENSOR_PARALLEL})
+    wanted = []
+    for stages, data, model, microbatches, chunks in itertools.product(range(1, 9), repeat=5):
+        mesh = MeshSpec([("stage", stages), ("batch", data), ("model", model)])
+        training = Training(microbatches=microbatches, chunks=chunks)
+        legal = mesh.size == 8 and costs.fits(mesh, 8, training) and (stages > 1 or chunks == 1)
+        times = 3 * (4 if data > 1 else 1)
+        wanted += [(str(mesh), microbatches, chunks)] * times * legal
+    found = transformer_plans(network, 8, 8, CLUSTER, Training())
+    told = [
+        (str(each.plan.mesh), each.training.microbatches, each.training.chunks) for each in found.plans
+    ]
+    assert sorted(told) == sorted(wanted)
+    assert len({(each.plan.mesh, each.training) for each in found.plans}) == len(told)
+
+
+def test_a_ranking_says_which_plans_are_equally_good_and_what_binds():
+    network = transformer(8, sequence=64, features=64, heads=8, vocabulary=64)
+    for change, binds in (
+        ({}, "computing"),
+        ({"device": replace(DEVICE, memory_bytes=1_000_000.0)}, "memory"),
+        ({"inside": Link(1e4, 0.0, ""), "between": Link(1e4, 0.0, "")}, "links"),
+    ):
+        cluster = replace(CLUSTER, **{"device": replace(DEVICE, memory_bytes=1e9), **change})
+        ranking = transformer_plans(network, 8, 16, cluster, Training())
+        seconds = [each.cost.seconds for each in ranking.plans[: ranking.num_fitting]]
+        assert ranking.binds() == binds
+        assert seconds == sorted(seconds)
+        assert len(ranking.best) == sum(each <= 1.05 * seconds[0] for each in seconds)
+        assert 0 < ranking.utilisation(ranking.plans[0]) < DEVICE.efficiency
 
 
 def test_published_numbers_are_missed_by_as_much_as_before():

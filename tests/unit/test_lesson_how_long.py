@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.measured.files import load
-from course_lib.specs.cost import MIXED, StepCosts
+from course_lib.specs.cost import MIXED, Recompute, StepCosts
 from course_lib.specs.mesh import MeshSpec
 from tests.course import from_lesson
 
@@ -47,7 +47,7 @@ def test_it_is_within_12_percent_of_what_was_published():
 
 def test_it_finds_about_the_times_and_the_memory_of_the_library():
     network = transformer(40, sequence=2048, features=6144, heads=48, vocabulary=51200)
-    training = replace(MIXED, microbatches=4, recompute=True)
+    training = replace(MIXED, microbatches=4, recompute=Recompute.FULL)
     ratios = []
     for seconds, num_bytes, sizes, axes in planner()["plans"](256):
         mesh = MeshSpec([(name, size) for name, size in sizes.items() if size > 1])

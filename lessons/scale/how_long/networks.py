@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -23,23 +24,28 @@ _BLOCK_VARIABLES: dict[str, Axes] = {
     "up_bias": ("hidden",),
     "down": ("hidden", "features"),
 }
+_ATTENTION = "scores", "shares", "dropped"
+_DROPPED = {"dropped": "shares", "dropped_2": "attended", "dropped_3": "made"}  # and out of what
 _BLOCK_SUMS = (
     Sum("squares_1", TOKENS, ("x",)),
     Sum("normed_1", _VALUES, ("x", "squares_1", "gain_1")),
     Sum("queries", _BY_HEAD, ("normed_1", "query")),
     Sum("all_keys", _OF_KEYS, ("normed_1", "key"), _AS_KEYS),
     Sum("values", _OF_KEYS, ("normed_1", "value"), _AS_KEYS),
-    Sum("scores", _SCORES, ("queries", "all_keys")),
+    Sum("scores", _SCORES, ("queries", "all_keys"), kept=0),
     Sum("shares", _SCORES, ("scores",)),
-    Sum("mixed", _BY_HEAD, ("shares", "values")),
-    Sum("attended", _VALUES, ("mixed", "out")),
-    Sum("x_2", _VALUES, ("x", "attended")),
+    Sum("dropped", _SCORES, ("shares",), kept=1.5),
+    Sum("mixed", _BY_HEAD, ("dropped", "values")),
+    Sum("attended", _VALUES, ("mixed", "out"), kept=0),
+    Sum("dropped_2", _VALUES, ("attended",), kept=0.5),
+    Sum("x_2", _VALUES, ("x", "dropped_2")),
     Sum("squares_2", TOKENS, ("x_2",)),
     Sum("normed_2", _VALUES, ("x_2", "squares_2", "gain_2")),
     Sum("units", (*TOKENS, "hidden"), ("normed_2", "up")),
     Sum("active", (*TOKENS, "hidden"), ("units", "up_bias")),
-    Sum("made", _VALUES, ("active", "down")),
-    Sum("x_3", _VALUES, ("x_2", "made")),
+    Sum("made", _VALUES, ("active", "down"), kept=0),
+    Sum("dropped_3", _VALUES, ("made",), kept=0.5),
+    Sum("x_3", _VALUES, ("x_2", "dropped_3")),
 )
 
 
@@ -53,6 +59,8 @@ def transformer(
     vocabulary: int,
     size: int | None = None,
     hidden: int | None = None,
+    dropout: bool = False,
+    fused_attention: bool = False,
 ) -> Architecture:
     """Returns a transformer that predicts a token at each place: embedding, blocks, a product for the logits.
 
@@ -67,6 +75,8 @@ def transformer(
         vocabulary: how many tokens there are.
         size: of a query and of a key in a head; `features / heads` where it is not given.
         hidden: the units of the first dense layer; `4 * features` where it is not given.
+        dropout: whether the shares of attention and what each half of a block makes are dropped out.
+        fused_attention: whether scores and shares never reach the memory (https://arxiv.org/abs/2205.14135).
 
     Source: https://arxiv.org/abs/1706.03762 (Attention Is All You Need).
     """
@@ -80,9 +90,9 @@ def transformer(
             "head": ("features", "vocabulary"),
         },
         sums=(
-            Sum("embedded", _VALUES, ("tokens", "embedding")),
+            Sum("embedded", _VALUES, ("tokens", "embedding"), is_lookup=True),
             Sum("x", _VALUES, ("embedded", "position")),
-            *(replace(each, times=num_blocks) for each in _BLOCK_SUMS),
+            *_block_sums(num_blocks, dropout, fused_attention),
             Sum("logits", (*TOKENS, "vocabulary"), ("x_3", "head")),
             Sum("largest", TOKENS, ("logits",)),
             Sum("exponentials", TOKENS, ("logits",)),
@@ -101,7 +111,16 @@ def transformer(
         repeats=dict.fromkeys(_BLOCK_VARIABLES, num_blocks),
         into_block="x",
         whole=("sequence", "keys", "size"),
+        selective=() if fused_attention else _ATTENTION,
     )
+
+
+def _block_sums(times: int, dropout: bool, fused_attention: bool) -> Iterator[Sum]:
+    for each in _BLOCK_SUMS:
+        if dropout or each.result not in _DROPPED:
+            operands = each.operands if dropout else tuple(_DROPPED.get(name, name) for name in each.operands)
+            in_memory = not (fused_attention and each.result in _ATTENTION)
+            yield replace(each, operands=operands, times=times, in_memory=in_memory)
 
 
 def classifier(*layers: int) -> Architecture:

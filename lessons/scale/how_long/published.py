@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from course_lib.i18n import _
 from course_lib.specs.collectives import Collective, Kind
-from course_lib.specs.cost import MIXED, Cost, StepCosts
+from course_lib.specs.cost import MIXED, Cost, Recompute, StepCosts
 from course_lib.specs.machines import Cluster, Device, Link, collective_seconds, ring_seconds
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH
@@ -76,7 +76,7 @@ class Megatron(NamedTuple):
         tokens = self.microbatch * self.microbatches * self.sequence
         return 96 * tokens * self.blocks * self.features**2 * others / self.model
 
-    def cost(self, cluster: Cluster, *, recompute: bool = True) -> Cost:
+    def cost(self, cluster: Cluster, *, recompute: Recompute = Recompute.FULL) -> Cost:
         """Returns what a step costs."""
         sizes = {"sequence": self.sequence, "features": self.features, "heads": self.heads}
         costs = StepCosts(transformer(self.blocks, **sizes, vocabulary=51200), _SPLITS)
@@ -161,6 +161,6 @@ def _memory() -> Iterator[Row]:
     whole, parts, again = _("one device"), _("8 devices"), _("8 devices, recomputed")
     for name, model, told in ((whole, 1, 34 + 5 * 64 / 3), (parts, 8, 10 + 3 + 5 * 8 / 3), (again, 8, 2)):
         runs = [Megatron(blocks, 64, 6144, model, microbatch=4) for blocks in (2, 3)]
-        two, three = (each.cost(_A100, recompute=name == again).memory_bytes["activations"] for each in runs)
+        two, three = (each.cost(_A100, recompute=Recompute.FULL if name == again else Recompute.NONE).memory_bytes["activations"] for each in runs)
         what = _("activations of a layer, {devices}, calculated", devices=name)
         yield Row(what, f"{_KORTHIKANTI}, Table 2", told * 4 * 2048 * 6144 / 1e9, (three - two) / 1e9, "GB")

@@ -9,7 +9,7 @@ from course_lib.i18n import _
 from course_lib.pictures.communication_text import exchange
 from course_lib.specs.architecture import Architecture, Exchange
 from course_lib.specs.communication import product
-from course_lib.specs.cost import MIXED, StepCosts
+from course_lib.specs.cost import MIXED, Recompute, StepCosts
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.machines import group_sizes
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -20,7 +20,7 @@ from lessons.scale.how_long.networks import CLUSTERS
 FACTOR_AXES = ("A rows", "A columns", "B rows", "B columns")
 LARGE_AXES = ("features", "heads", "hidden", "vocabulary")
 NODES_OF_8 = replace(CLUSTERS["A100"], device=replace(CLUSTERS["A100"].device, efficiency=0.5))
-TRAINING = replace(MIXED, microbatches=4, recompute=True)
+TRAINING = replace(MIXED, microbatches=4, recompute=Recompute.FULL)
 
 
 @dataclass(frozen=True)
