@@ -9,10 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.plan import BATCH, Axes, Plan
+
+
+class Zero(IntEnum):
+    """What is split over `batch` too, each kind beside those before it. All three are also called FSDP."""
+
+    NOTHING = 0
+    STATE = 1  # of the optimizer
+    GRADIENTS = 2
+    VARIABLES = 3
 
 
 @dataclass(frozen=True)
@@ -95,10 +105,12 @@ class Architecture:
         """The axes of every tensor."""
         return {**self.inputs, **self.variables, **{each.result: each.axes for each in self.sums}}
 
-    def exchanges(self, plan: Plan, batch_size: int) -> Iterator[Exchange]:
-        """Yields the collectives of a training step, forward and then backward.
+    def exchanges(self, plan: Plan, batch_size: int, zero: Zero = Zero.NOTHING) -> Iterator[Exchange]:
+        """Yields the collectives of a training step in float32, forward and then backward.
 
         What reaches a tensor from several readers is added up on its device, and then once among devices.
+        Under ZeRO each device adds up its part of a gradient alone, and gathers the variable once a step. A
+        variable of which `batch` can split no other axis stays whole.
 
         Raises:
             CourseError: the plan splits two axes of a tensor over one mesh dimension, or an axis that does
@@ -107,8 +119,14 @@ class Architecture:
         held = plan.shardings(self.tensors, {**self.sizes, BATCH: batch_size})
         splits = {axis: name for axis, name in plan.splits.items() if plan.num_shards(axis) > 1}
         for tensor, dims, times, is_gradient in self.additions(splits):
-            payload = held[tensor].bytes_per_device(4)  # float32
-            yield Exchange(tensor, Collective(Kind.ALL_REDUCE, plan.mesh, dims, payload), times, is_gradient)
+            payload, data = held[tensor].bytes_per_device(4), plan.num_shards(BATCH)
+            kinds = {Kind.ALL_REDUCE: payload}
+            if zero and dims == (plan.splits[BATCH],) and tensor in self.variables:
+                free = [axis for axis in self.variables[tensor] if axis not in splits]
+                if any(self.sizes[axis] % data == 0 for axis in free):
+                    kinds = {Kind.REDUCE_SCATTER: payload // data, Kind.ALL_GATHER: payload}
+            for kind, size in kinds.items():
+                yield Exchange(tensor, Collective(kind, plan.mesh, dims, size), times, is_gradient)
 
     def additions(self, splits: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...], int, bool]]:
         """Yields what is added up: tensor, mesh dimensions, how often, and whether on the way back."""
