@@ -87,6 +87,7 @@ results: .venv/ready  ## measure what lessons and book quote: trainings on revie
 
 bench: .venv/ready  ## what is fast, as ratios measured in one run
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.plans
 
 jax: .venv/ready  ## an environment with JAX and Keras, for `make results` and for the drill of JAX's code
 	$(BIN)/python -m venv build/jax-venv

@@ -11,11 +11,11 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
-from course_lib.specs.architecture import Architecture, Sum
+from course_lib.specs.architecture import Architecture, Sum, Zero
 from course_lib.specs.collectives import Kind
 from course_lib.specs.machines import Cluster, group_seconds, group_sizes
 from course_lib.specs.mesh import MeshSpec
@@ -30,15 +30,6 @@ class Recompute(StrEnum):
     NONE = "none"
     SELECTIVE = "selective"  # those that the architecture says
     FULL = "full"  # all but what goes into the block
-
-
-class Zero(IntEnum):
-    """What is split over `batch` too, each kind beside those before it. All three are also called FSDP."""
-
-    NOTHING = 0
-    STATE = 1  # of the optimizer
-    GRADIENTS = 2
-    VARIABLES = 3
 
 
 @dataclass(frozen=True)

@@ -13,42 +13,42 @@ from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import cell
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.text import marked
-from course_lib.specs.cost import MIXED
+from course_lib.specs.cost import MIXED, STAGE, Training
 from course_lib.specs.machines import Cluster, group_sizes
-from course_lib.specs.plan import BATCH, Plan
+from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.plan import BATCH
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State, numbers
 from lessons.scale.how_long.networks import CLUSTERS, transformer
-from lessons.scale.how_long.planner import MODEL_DIMS, Planned, planned
+from lessons.scale.how_long.planner import Planned, Ranking, transformer_plans
 from lessons.scale.how_long.published import EFFICIENCY
 
 # By billions of parameters: blocks, features and heads. Source: https://arxiv.org/abs/2104.04473, Table 1.
 NETWORKS = {"1.7": (24, 2304, 24), "18": (40, 6144, 48), "146": (80, 12288, 96)}
-FIRST = {"network": "18", "cluster": "A100", "devices": 64, "examples": 512, "microbatches": 8}
-DIMS = ("batch", *MODEL_DIMS)
-_KINDS = ("computing", *DIMS, "variables", "gradients", "optimizer", "activations")
-_COLOURS = dict(zip(_KINDS, reversed(shapes.PALETTE), strict=True))
+FIRST = {"network": "18", "cluster": "A100", "devices": 64, "examples": 512}
+_MEMORY = ("variables", "gradients", "optimizer", "activations")
+_KINDS = ("computing", "model", "batch", STAGE, *_MEMORY)
+_COLOURS = {**dict(zip(_KINDS, reversed(shapes.PALETTE), strict=True)), "bubble": shapes.EMPTY}
 _NUM_SHOWN, _SIZE, _BAR_WIDTH, _BAR_HEIGHT, _FIGURE_WIDTH = 5, 12.0, 280.0, 14.0, 88.0
 
 
 @cache
-def ranking(
-    network: str, cluster: str, devices: int, examples: int, microbatches: int
-) -> tuple[int, int, tuple[Planned, ...]]:
-    """Returns how many plans there are, how many fit into memory, and the best: the smallest if none fits."""
+def ranking(network: str, cluster: str, devices: int, examples: int) -> Ranking:
+    """Returns the plans for a choice."""
     blocks, features, heads = NETWORKS[network]
     architecture = transformer(blocks, sequence=2048, features=features, heads=heads, vocabulary=51200)
     kind = replace(CLUSTERS[cluster], device=replace(CLUSTERS[cluster].device, efficiency=EFFICIENCY))
-    training = replace(MIXED, recompute=True, microbatches=microbatches)
-    plans = planned(architecture, devices, examples, kind, training)
-    num_fitting = sum(each.cost.total_bytes <= kind.device.memory_bytes for each in plans)
-    if not num_fitting:
-        plans.sort(key=lambda each: each.cost.total_bytes)
-    different: dict[str, Planned] = {}  # within a node it is all the same which dimension is x and which y
+    return transformer_plans(architecture, devices, examples, kind, replace(MIXED, overlap=True))
+
+
+def shown(found: Ranking) -> list[Planned]:
+    """Returns the best plans, the smallest if none fits; of plans that cost the same the first."""
+    plans = found.plans if found.num_fitting else sorted(found.plans, key=lambda each: each.cost.total_bytes)
+    different: dict[tuple[float, ...], Planned] = {}
     for each in plans:
-        different.setdefault(f"{each.cost.seconds:.9g} {each.cost.total_bytes:.9g}", each)
-    return len(plans), num_fitting, tuple(different.values())[:_NUM_SHOWN]
+        different.setdefault((round(each.cost.seconds, 9), round(each.cost.total_bytes)), each)
+    return list(different.values())[:_NUM_SHOWN]
 
 
 class ScaleOutExplorer(Explorer):
@@ -60,24 +60,15 @@ class ScaleOutExplorer(Explorer):
     def __init__(self) -> None:
         super().__init__(FIRST)
 
-    def controls(self, state: State) -> Sequence[Group]:
+    def controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
         """Returns the network, the devices and the batch."""
-        examples = Group(_("Examples in a batch"), [numbers(("examples",), (512, 4096))])
-        return [*self.page_controls(state), examples]
-
-    def page_controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
-        """Returns the same for one batch: the table of a page is to be small."""
         networks = [(name, _("{billions} billion parameters", billions=name)) for name in NETWORKS]
         return [
             Group(_("Transformer"), [Choice(("network",), networks)]),
             Group(_("Kind of device"), [Choice(("cluster",), [(name, name) for name in CLUSTERS])]),
             Group(_("How many devices"), [numbers(("devices",), (8, 64, 512, 4096))]),
-            Group(_("Microbatches"), [numbers(("microbatches",), (1, 8, 64))]),
+            Group(_("Examples in a batch"), [numbers(("examples",), (512, 2048, 4096))]),
         ]
-
-    def page_settled(self, state: State) -> State:
-        """Returns the state with the batch of a page."""
-        return {**state, "examples": FIRST["examples"]}
 
     def body(self, state: State) -> Sequence[Node]:
         """Returns how many plans fit, the best of them, and how they are to be read."""
@@ -89,55 +80,69 @@ class ScaleOutExplorer(Explorer):
 
 
 def _told(state: State) -> list[str]:
-    """Returns what is trained, and how many plans fit into memory."""
-    num_plans, num_fitting, _best = ranking(**state)
+    """Returns what is trained, how many plans fit into memory, and what keeps the best from being faster."""
+    found, cluster = ranking(**state), CLUSTERS[state["cluster"]]
     chosen = _(
-        "{network} billion parameters on {devices:,} {cluster}; "
-        "a batch of {examples:,}, microbatches: {microbatches}",
-        **state,
+        "{network} billion parameters on {devices:,} {cluster}; a batch of {examples:,} examples", **state
     )
     counts = {
-        "plans": num_plans,
-        "fitting": num_fitting,
-        "memory": CLUSTERS[state["cluster"]].device.memory_bytes / 1e9,
+        "plans": len(found.plans),
+        "fitting": found.num_fitting,
+        "memory": cluster.device.memory_bytes / 1e9,
     }
-    if num_fitting:
-        message = _("{fitting:,} of {plans:,} plans fit into {memory:g} GB. The fastest of them:", **counts)
-    else:
+    if not found.num_fitting:
         message = _("None of {plans:,} plans fits into {memory:g} GB. These need the least:", **counts)
-    return [chosen, marked(message, agrees=num_fitting > 0)]
+        return [chosen, marked(message, agrees=False)]
+    binds = {
+        "memory": _("Memory keeps it from being faster."),
+        "links": _("Exchanges take the largest part of its time."),
+        "bubble": _("Waiting for other stages takes the largest part of its time."),
+        "computing": _("Computing takes the largest part of its time."),
+    }
+    fit = _("{fitting:,} of {plans:,} plans fit into {memory:g} GB.", **counts)
+    best = _(
+        "Plans within 5 % of the fastest: {count}. The fastest uses {percent} % of the peak.",
+        percent=round(100 * found.utilisation(found.plans[0])),
+        count=len(found.best),
+    )
+    return [chosen, marked(fit, agrees=True), best, binds[found.binds()]]
 
 
 def _cards(state: State) -> Iterator[tuple[str, Drawing, list[str]]]:
     """Yields for each of the best plans its mesh, its bars, and its figures in words."""
-    best, cluster = ranking(**state)[2], CLUSTERS[state["cluster"]]
+    best, cluster = shown(ranking(**state)), CLUSTERS[state["cluster"]]
     limit, longest = cluster.device.memory_bytes, max(each.cost.seconds for each in best)
     largest = max(limit, *(each.cost.total_bytes for each in best))
-    for number, (plan, cost) in enumerate(((each.plan, each.cost) for each in best), start=1):
-        dims = _dims(plan, cluster)
-        mesh = " × ".join(f"{dims[name]} {size}" for name, size in plan.mesh.dims)
+    for number, each in enumerate(best, start=1):
+        cost, mesh = each.cost, each.plan.mesh
         time, memory = _time(cost.seconds), marked(_size(cost.total_bytes), agrees=cost.total_bytes <= limit)
-        seconds = {"computing": cost.compute_seconds, **dict(sorted(cost.communication_seconds.items()))}
+        exchanges = {name: cost.communication_seconds.get(name, 0.0) for name in ("model", "batch", STAGE)}
+        seconds = {"computing": cost.compute_seconds, **exchanges, "bubble": cost.bubble_seconds}
         bars = [_bar(seconds, longest, time), _bar(cost.memory_bytes, largest, memory, limit)]
-        words, of_limit = _words(dims), _("{size} of {limit:g} GB", size=memory, limit=limit / 1e9)
-        times = [f"{words[kind]} {_time(value)}" for kind, value in seconds.items()]
+        words, of_limit = _words(), _("{size} of {limit:g} GB", size=memory, limit=limit / 1e9)
+        times = [f"{words[kind]} {_time(value)}" for kind, value in seconds.items() if value]
         sizes = [f"{words[kind]} {_size(value)}" for kind, value in cost.memory_bytes.items()]
-        lines = [_splits(plan, dims), _listed(time, times), _listed(of_limit, sizes)]
-        yield f"{number}. {mesh}", arranging.stacked(bars, 6), lines
+        lines = [_how(each.training, mesh), _listed(time, times), _listed(of_limit, sizes)]
+        dims = _dims(mesh, cluster)
+        told = " × ".join(f"{dims[name]} {size}" for name, size in mesh.dims if size > 1)
+        yield f"{number}. {told}", arranging.stacked(bars, 6), lines
 
 
-def _dims(plan: Plan, cluster: Cluster) -> dict[str, str]:
+def _dims(mesh: MeshSpec, cluster: Cluster) -> dict[str, str]:
     """Returns the mesh dimensions by their names; an arrow marks those that go from node to node."""
-    groups = {name: group_sizes(plan.mesh, (name,), cluster.devices_per_node) for name in plan.mesh.names}
+    groups = {name: group_sizes(mesh, (name,), cluster.devices_per_node) for name in mesh.names}
     return {name: f"{name} ↗" if between > 1 else name for name, (_inside, between) in groups.items()}
 
 
-def _splits(plan: Plan, dims: Mapping[str, str]) -> str:
-    """Returns which axes each mesh dimension splits."""
-    words = {BATCH: _("examples"), "features": _("features"), "vocabulary": _("vocabulary")}
-    words |= {"heads": _("heads"), "hidden": _("hidden units")}
-    axes = {name: [words[axis] for axis, by in plan.splits.items() if by == name] for name in dims}
-    told = (_("{name} splits {axes}", name=dims[name], axes=_(", ").join(axes[name])) for name in dims)
+def _how(training: Training, mesh: MeshSpec) -> str:
+    """Returns how a step is taken."""
+    told = [_("microbatches: {count}", count=training.microbatches)]
+    if training.chunks > 1:
+        told.append(_("chunks of a stage: {count}", count=training.chunks))
+    if mesh.dim_size(BATCH) > 1:
+        told.append(f"ZeRO-{training.zero.value}" if training.zero else _("no ZeRO"))
+    again = {"none": _("nothing"), "selective": _("scores and shares"), "full": _("blocks")}
+    told.append(_("computed again: {what}", what=again[training.recompute]))
     return _("; ").join(told)
 
 
@@ -145,11 +150,12 @@ def _listed(total: str, parts: Sequence[str]) -> str:
     return labelled(total, _(", ").join(parts))
 
 
-def _words(dims: Mapping[str, str]) -> dict[str, str]:
+def _words() -> dict[str, str]:
     """Returns what the parts of the bars are called, in the order of `_KINDS`."""
+    over = [_("over {dimension}", dimension=name) for name in ("model", "batch")]
     names = (_("variables"), _("gradients"), _("optimizer"), _("activations"))
-    over = [_("over {dimension}", dimension=dims.get(name, name)) for name in DIMS]
-    return dict(zip(_KINDS, (_("computing"), *over, *names), strict=True))
+    words = dict(zip(_KINDS, (_("computing"), *over, _("between stages"), *names), strict=True))
+    return {**words, "bubble": _("waiting")}
 
 
 def _time(seconds: float) -> str:
@@ -185,7 +191,7 @@ def _bar(parts: Mapping[str, float], full: float, figure: str, limit: float = 0.
 def _key() -> Drawing:
     """Returns what each colour stands for."""
     entries = []
-    for kind, told in _words({}).items():
+    for kind, told in _words().items():
         nodes = *cell((0, 0, 16, 14), fill=_COLOURS[kind]), shapes.text(22, 12, told, size=_SIZE)
         entries.append(Drawing(24 + arranging.text_width(told, _SIZE), _BAR_HEIGHT, nodes))
     return arranging.flowing(entries, 8, _BAR_WIDTH + _FIGURE_WIDTH)
@@ -196,10 +202,12 @@ def _notes() -> list[str]:
     return [
         _("Upper bar: the time of a step. Lower bar: the memory of a device, with a line where it is full."),
         _("↗ leaves the node: its collectives go between nodes."),
-        _("Examples of 2,048 tokens; mixed precision; blocks are computed again on the way back."),
+        _("Examples of 2,048 tokens; mixed precision."),
+        _("Model splits heads, hidden units, vocabulary, and else the sequence; stage splits the blocks."),
+        _("A stage in chunks has blocks from several places of the network, and waits less."),
         _(
-            "Modelled, not measured: products reach {percent} % of the peak; computing and exchange never"
-            " overlap.",
+            "Modelled, not measured: products reach {percent} % of the peak; exchanges over batch hide"
+            " behind computing.",
             percent=round(100 * EFFICIENCY),
         ),
     ]

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from course_lib.specs.architecture import Architecture
-from course_lib.specs.cost import STAGE, Cost, Recompute, StepCosts, Training, Zero
+from course_lib.specs.architecture import Architecture, Zero
+from course_lib.specs.cost import STAGE, Cost, Recompute, StepCosts, Training
 from course_lib.specs.machines import Cluster
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
@@ -112,9 +112,7 @@ def _trainings(
         is_interleaved = stages > 1 and microbatches % stages == 0
         for chunks in _divisors(network.num_blocks // stages) if is_interleaved else [1]:
             for zero, recompute in itertools.product(Zero if data > 1 else [Zero.NOTHING], recomputes):
-                yield replace(
-                    base, microbatches=microbatches, chunks=chunks, zero=zero, recompute=recompute
-                )
+                yield replace(base, microbatches=microbatches, chunks=chunks, zero=zero, recompute=recompute)
 
 
 def every_assignment(

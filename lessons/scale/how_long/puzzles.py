@@ -76,16 +76,16 @@ PUZZLES = (
     PuzzleSpec(_BLOCK, {"held": 44_000, "sent": 150_000}, ("sent", 130_822)),
     PuzzleSpec(_BLOCK, {"held": 20_000, "activations": 700_000, "sent": 600_000}, ("sent", 318_340)),
     PuzzleSpec(
-        large_step(_large(32, 4_096, 32), 256, _64_DEVICES), {"memory": 80e9, "seconds": 4}, ("seconds", 3.66)
+        large_step(_large(32, 4_096, 32), 256, _64_DEVICES), {"memory": 80e9, "seconds": 4}, ("seconds", 3.56)
     ),
     PuzzleSpec(
         large_step(_large(40, 6_144, 48), 1_024, _512_DEVICES),
         {"memory": 80e9, "nodes": 1, "seconds": 6},
-        ("seconds", 5.27),
+        ("seconds", 5.16),
     ),
     PuzzleSpec(
         large_step(_large(64, 8_192, 64), 4_096, _4096_DEVICES),
         {"memory": 80e9, "seconds": 11},
-        ("seconds", 9.46),
+        ("seconds", 9.31),
     ),
 )
