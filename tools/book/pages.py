@@ -16,6 +16,7 @@ from tools.book.explorers import widgets
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
 from tools.book.operations import operation_values
+from tools.book.published import published_values
 from tools.book.results import measured_values
 from tools.lesson import markdown_blocks
 from tools.lesson.markdown_blocks import page_parser
@@ -28,6 +29,7 @@ PAGES = (
     "results",
     "initial_values",
     "step_parts",
+    "how_good",
     "operations",
     "what_next",
     "library",
@@ -179,7 +181,8 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
     )
     translate = translations(sources.catalogue(edition.language))
     shared = translations(sources.course.shared_catalogue(edition.language))
-    values = _page_values(sources, edition) | measured_values(edition.language, folder) | {"_": translate}
+    values = _page_values(sources, edition) | measured_values(edition.language, folder)
+    values |= published_values(edition.language, folder) | {"_": translate}
     for page in ("index", *PAGES):
         english = (sources.book / "pages" / f"{page}.md").read_text(encoding="utf-8")
         template = environment.from_string(markdown_blocks.translated(english, translate, page_parser()))
