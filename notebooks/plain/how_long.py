@@ -1,90 +1,114 @@
-"""The plans under which a transformer trains fastest, by arithmetic: python how_long.py [DEVICES ...]."""
+"""Ways to train a transformer on so many devices, by arithmetic: python how_long.py [DEVICES ...]."""
 
 import math
 import sys
-from itertools import combinations
 
-BLOCKS, MICROBATCHES = 40, 4
-SIZES = {"b": 1024, "s": 2048, "t": 2048, "d": 6144, "h": 48, "k": 128, "f": 24576, "v": 51200}
-PRODUCTS = [  # what is multiplied, how, and how often
-    (("tokens", "embedding"), "bsv,vd->bsd", 1),
-    (("normed", "query"), "bsd,dhk->bhsk", BLOCKS),
-    (("normed", "key"), "btd,dhk->bhtk", BLOCKS),
-    (("normed", "value"), "btd,dhk->bhtk", BLOCKS),
-    (("queries", "keys"), "bhsk,bhtk->bhst", BLOCKS),
-    (("shares", "values"), "bhst,bhtk->bhsk", BLOCKS),
-    (("mixed", "out"), "bhsk,hkd->bsd", BLOCKS),
-    (("normed again", "up"), "bsd,df->bsf", BLOCKS),
-    (("units", "down"), "bsf,fd->bsd", BLOCKS),
-    (("x", "head"), "bsd,dv->bsv", 1),
-]
-VARIABLES = {"embedding", "query", "key", "value", "out", "up", "down", "head"}
-FLOPS_PER_SECOND, MEMORY_BYTES = 0.48 * 312e12, 80e9  # of an A100, where products reach 48 %
-PER_NODE, INSIDE, BETWEEN = 8, (240e9, 3.4e-6), (25e9, 14e-6)  # bytes a second, and seconds of a message
-NUMBER_BYTES, STATE_BYTES = 2, 12  # of a number, and of what Adam keeps for a number of a variable
+# The network: 18 billion parameters
+BLOCKS = 40
+WIDTH = 6144  # numbers of a token between blocks
+HEADS = 48
+VOCABULARY = 51200
+SEQUENCE = 2048  # tokens of an example
+EXAMPLES = 1024  # of a batch
 
+# The devices: A100s, whose products reach 55 % of their peak
+FLOPS_PER_SECOND = 0.55 * 312e12
+MEMORY = 80e9
 
-def ring(num_devices, num_bytes, link):
-    return 2 * (num_devices - 1) * (link[1] + num_bytes / num_devices / link[0])
+# The links: bytes per second, and the seconds of a message
+INSIDE = (240e9, 3.4e-6)
+BETWEEN = (25e9, 14e-6)
+PER_NODE = 8
+
+# Bytes of a number: in weights, gradients and activations, and what Adam keeps beside it
+NUMBER = 2
+STATE = 12
 
 
-def tree(num_devices, num_bytes, link):
-    return 2 * math.log2(num_devices) * link[1] + 2 * num_bytes / link[0]
+def ring(devices, payload, link):
+    bandwidth, latency = link
+    return (devices - 1) * (latency + payload / devices / bandwidth)
 
 
-def all_reduce(num_devices, stride, num_bytes):
-    inside = math.gcd(PER_NODE // stride, num_devices) if PER_NODE % stride == 0 else 1
-    between, part = num_devices // inside, num_bytes / inside  # nodes, and what is left for them
-    outside = min(ring(between, part, BETWEEN), tree(between, part, BETWEEN))
-    return ring(inside, num_bytes, INSIDE) + outside
+def gather(devices, stride, payload):
+    """The seconds of an all-gather, or of a reduce-scatter. An all-reduce is one of each."""
+    inside = 1  # how many of the devices share a node
+    if PER_NODE % stride == 0:
+        inside = math.gcd(PER_NODE // stride, devices)
+    between = devices // inside
+    return ring(inside, payload, INSIDE) + ring(between, payload / inside, BETWEEN)
 
 
-def sums(splits):
-    """Returns what a step adds up among devices: by tensor and mesh dimension its axes, and how often."""
-    found = {}
-    for number, (names, how, times) in enumerate(PRODUCTS):
-        tensors = zip((*names, f"result {number}"), how.replace("->", ",").split(","))
-        for name, axes in tensors:  # the result forward; on the way back the gradient of what is multiplied
-            for axis in {*how} & {*splits} - {*axes}:
-                found[name, splits[axis]] = axes, times
-    return found
+def step_seconds(tensor, stages, data, examples, zero):
+    """The seconds of a step, a replica taking so many examples at a time."""
+    microbatches = EXAMPLES // data // examples
+    blocks = BLOCKS / stages
+    tokens = examples * SEQUENCE
+    activations = NUMBER * tokens * WIDTH
+
+    # Computing: the blocks forward, forward again, and backward, which is twice as much
+    block = 24 * tokens * WIDTH**2 + 4 * tokens * SEQUENCE * WIDTH
+    logits = 2 * tokens * WIDTH * VOCABULARY
+    seconds = (4 * blocks * block + 3 * logits) / tensor / FLOPS_PER_SECOND
+
+    # Tensor parallelism: two all-reduces a block on each of these ways
+    seconds += blocks * 3 * 2 * 2 * gather(tensor, 1, activations)
+
+    # Stages: activations go to the next one, their gradients to the one before
+    if stages > 1:
+        bandwidth, latency = BETWEEN
+        seconds += 2 * (latency + activations / tensor / bandwidth)
+
+    # Replicas add up their gradients; under FSDP they gather the weights, twice for each micro-batch
+    exchange = gather(data, tensor, NUMBER * stage_weights(tensor, stages))
+    if zero == 3:
+        seconds += 3 * exchange
+        exchange = 0
+
+    # The first micro-batch has to get through all stages before the last one works at all
+    return (microbatches + stages - 1) * seconds + 2 * exchange
 
 
-def cost(splits, mesh):
-    local = {axis: size / mesh[splits[axis]] if axis in splits else size for axis, size in SIZES.items()}
-    local["b"] /= MICROBATCHES
-
-    def count(axes):
-        return math.prod(local[axis] for axis in {*axes} & {*SIZES})
-
-    flops = sum(2 * times * (4 if times > 1 else 3) * count(how) for _, how, times in PRODUCTS)
-    seconds = MICROBATCHES * flops / FLOPS_PER_SECOND
-    for (name, dim), (axes, times) in sums(splits).items():
-        stride = mesh["model"] if dim == "batch" else 1  # the devices of `model` are neighbours
-        twice = name.startswith("result") and times > 1  # computed again on the way back
-        passes = 1 if name in VARIABLES else MICROBATCHES * (1 + twice)
-        seconds += times * passes * all_reduce(mesh[dim], stride, NUMBER_BYTES * count(axes))
-    numbers = sum(times * count(axes) for axes, times in sums({"b": "batch"}).values())
-    kept = BLOCKS * count("bsd") + sum(count(how.split("->")[1]) for _, how, _ in PRODUCTS)
-    return seconds, numbers * (2 * NUMBER_BYTES + STATE_BYTES) + NUMBER_BYTES * kept
+def stage_weights(tensor, stages):
+    """How many weights a device has: those of the first stage, which also has the embedding."""
+    return (BLOCKS / stages * 12 * WIDTH**2 + WIDTH * VOCABULARY) / tensor
 
 
-def plans(num_devices):
-    for model in (size for size in range(1, num_devices + 1) if num_devices % size == 0):
-        mesh = {"batch": num_devices // model, "model": model}
-        for count in range(4):
-            for axes in combinations("hfv", count):
-                splits = {"b": "batch", **dict.fromkeys(axes, "model")}
-                whole = all(SIZES[axis] % mesh[dim] == 0 for axis, dim in splits.items())
-                if whole and (model > 1) == bool(axes) and SIZES["b"] % (mesh["batch"] * MICROBATCHES) == 0:
-                    yield *cost(splits, mesh), mesh, axes
+def memory_bytes(tensor, stages, data, examples, zero):
+    microbatches = EXAMPLES // data // examples
+    weights = stage_weights(tensor, stages)
+    tokens = examples * SEQUENCE
+
+    state = weights * STATE / (data if zero >= 1 else 1)
+    rest = weights * 2 * NUMBER / (data if zero == 3 else 1)
+
+    # What goes into each block is kept, for every micro-batch on its way; all is of the block at work
+    kept = min(microbatches, stages) * BLOCKS / stages * NUMBER * tokens * WIDTH
+    block = tokens * WIDTH * (10 + 24 / tensor) + 5 * examples * HEADS * SEQUENCE**2 / tensor
+    logits = NUMBER * tokens * VOCABULARY / tensor
+    return state + rest + kept + block + logits
 
 
-for num_devices in [int(each) for each in sys.argv[1:] if each.isdecimal()] or [64, 512]:
-    fitting = sorted(
-        (each for each in plans(num_devices) if each[1] < MEMORY_BYTES), key=lambda each: each[0]
-    )
-    print(f"{num_devices} devices: {len(fitting)} plans fit into memory")
-    for seconds, num_bytes, mesh, axes in fitting[:3]:
-        plan = f"{mesh}, `model` splits {', '.join(axes) or 'nothing'}"
-        print(f"  {seconds:6.2f} s, {num_bytes / 1e9:3.0f} GB, {plan}")
+def divisors(number):
+    return [each for each in range(1, number + 1) if number % each == 0]
+
+
+def plans(devices):
+    for tensor in divisors(math.gcd(devices, HEADS)):
+        for stages in divisors(math.gcd(devices // tensor, BLOCKS)):
+            data = devices // tensor // stages
+            if EXAMPLES % data == 0:
+                for examples in divisors(EXAMPLES // data):
+                    for zero in (0, 1, 3):
+                        yield tensor, stages, data, examples, zero
+
+
+if __name__ == "__main__":
+    for devices in map(int, sys.argv[1:] or (64, 512)):
+        found = list(plans(devices))
+        fitting = [plan for plan in found if memory_bytes(*plan) < MEMORY]
+        print(f"{devices} devices: {len(fitting)} of {len(found)} plans fit into memory")
+        for plan in sorted(fitting, key=lambda plan: step_seconds(*plan))[:3]:
+            tensor, stages, data, examples, zero = plan
+            print(f"  {step_seconds(*plan):6.2f} s, {memory_bytes(*plan) / 1e9:3.0f} GB:", end=" ")
+            print(f"tensor {tensor}, stages {stages}, data {data}, ZeRO-{zero}, {examples} at a time")
