@@ -92,7 +92,7 @@ def test_no_network_is_an_error_with_the_cure_and_no_download(empty_folder, monk
 
 def test_a_network_that_never_answers_does_not_hang(empty_folder, monkeypatch):
     answered = threading.Event()
-    monkeypatch.setattr(sources, "_ask", lambda _address, _errors: answered.wait(300))
+    monkeypatch.setattr(sources.urllib.request, "urlopen", lambda *_asked, **_options: answered.wait(300))
     monkeypatch.setattr(sources, "_ANSWER_SECONDS", -0.9)
     assert_refused_with_the_cure(load_imdb, "imdb_reviews", "no answer in time")
     answered.set()
