@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import pytest
@@ -15,13 +14,6 @@ from course_lib.specs.mesh import UNSHARDED
 from tests.unit.specs import meshes
 
 MESH = MeshSpec([("x", 3), ("y", 2)])
-
-
-@given(meshes())
-def test_positions_enumerate_the_grid_with_the_last_dimension_fastest(mesh):
-    positions = [tuple(mesh.coords(device_id).values()) for device_id in range(mesh.size)]
-    assert positions == list(itertools.product(*(range(size) for size in mesh.sizes)))
-    assert all(tuple(mesh.coords(device_id)) == mesh.names for device_id in range(mesh.size))
 
 
 @given(meshes(), st.data())
