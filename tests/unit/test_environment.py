@@ -1,4 +1,4 @@
-"""The environments agree: conda's with pyproject.toml, the lock with both, and none holds an address."""
+"""The environments agree: conda's with pyproject.toml, and none holds an address."""
 
 import re
 import shutil
@@ -19,12 +19,8 @@ def requirement(line: str) -> tuple[str, str]:
     return name.lower().replace("_", "-"), bounds
 
 
-@pytest.fixture(scope="module")
-def project() -> dict:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-
-def test_conda_asks_for_the_requirements_and_the_python_of_pyproject(project):
+def test_conda_asks_for_the_requirements_and_the_python_of_pyproject():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     wanted = {requirement(line) for line in project["dependencies"] + extras["lab"] + extras["test"]}
     conda = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
