@@ -34,11 +34,7 @@ def execute(
 ) -> NotebookNode:
     """Executes a notebook in place and returns it.
 
-    Args:
-        notebook: the cells.
-        python: the Python that runs the kernel.
-        folder: the kernel's working folder.
-        gesture: what the reader does once, while a cell trains: when its live picture has changed twice.
+    The reader makes the gesture once, while a cell trains: when its live picture has changed twice.
     """
     spec = KernelSpec(argv=[python, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python")
 

@@ -40,10 +40,7 @@ def pages() -> list[str]:
 def watch(page: Page, address: str, levels: Sequence[str] = ("error",)) -> list[str]:
     """Returns a list that fills with everything that goes wrong on the page from now on.
 
-    Args:
-        page: in the browser.
-        address: of the server; no request may go elsewhere.
-        levels: the kinds of lines in the browser's console that count as wrong.
+    No request may leave the server's address; lines in the console count as wrong at these levels.
     """
     trouble: list[str] = []
     page.on("console", lambda message: message.type in levels and trouble.append(message.text))

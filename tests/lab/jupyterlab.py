@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -57,21 +56,9 @@ OUTPUTS = """
 """
 
 
-def find_chromium() -> str | None:
-    """Returns the path of the browser, None where there is none."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next((path for name in names if (path := shutil.which(name))), None)
-
-
 @dataclass(frozen=True)
 class Reader:
-    """Somebody with a browser and a JupyterLab.
-
-    Attributes:
-        chromium: the path of the browser.
-        address: where JupyterLab is.
-        folder: the folder that JupyterLab shows.
-    """
+    """Somebody with a browser, and a JupyterLab that shows a folder."""
 
     chromium: str
     address: str
@@ -88,19 +75,16 @@ class Reader:
     def _read(self, path: str, reading: Callable[[Lesson, str], None], name: str) -> None:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=self.chromium, args=BROWSER_OPTIONS)
-            with Lesson(browser, self.address, self.folder, path) as lesson:
+            with contextlib.closing(Lesson(browser, self.address, self.folder, path)) as lesson:
                 reading(lesson, name)
             browser.close()
 
 
 @contextlib.contextmanager
 def jupyterlab(folder: Path, state: Path, python: str = sys.executable) -> Iterator[str]:
-    """Gives the address of a JupyterLab that shows `folder` and keeps its settings in `state`.
+    """Gives the address of a JupyterLab, of this or another Python's environment, that shows a folder.
 
-    Args:
-        folder: the notebooks.
-        state: an empty folder.
-        python: the Python of the environment whose JupyterLab and kernel are used.
+    It keeps its settings in `state`, an empty folder.
     """
     for name, setting in SETTINGS.items():
         file = state / "settings" / f"{name}.jupyterlab-settings"
@@ -172,23 +156,13 @@ def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
 
 
 class Lesson:
-    """A notebook that is open in JupyterLab.
+    """A notebook that is open in JupyterLab; its path is from the folder on that JupyterLab shows.
 
-    Args:
-        browser: the browser.
-        address: where JupyterLab is.
-        folder: the folder that JupyterLab shows.
-        path: the notebook, from that folder on.
-
-    Attributes:
-        folder: the folder that JupyterLab shows.
-        page: the browser's page.
-        problems: uncaught errors in the page, and requests that left this machine.
+    Its `problems` are uncaught errors in the page, and requests that left this machine.
     """
 
     def __init__(self, browser: Browser, address: str, folder: Path, path: str) -> None:
         cells = nbformat.read(folder / path, 4).cells
-        self.folder = folder
         self.cells = [cell.id for cell in cells]
         self.num_code_cells = sum(cell.cell_type == "code" for cell in cells)
         self.page: Page = browser.new_page(viewport={"width": 1280, "height": 960})
@@ -200,11 +174,9 @@ class Lesson:
         self.page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=START_SECONDS * 1000)
         self._do("await panel.context.ready; await session.ready; await session.session.kernel.info;")
 
-    def __enter__(self) -> Lesson:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.shut_down()
+    def close(self) -> None:
+        """Shuts the kernel down, whatever it does, and closes the page."""
+        self._do("await session.shutdown();")
         self.page.close()
 
     def _do(self, what: str, given: object = None) -> Any:
@@ -245,10 +217,6 @@ class Lesson:
     def restart(self) -> None:
         """Restarts the kernel, whatever it does."""
         self._do("await session.session.kernel.restart();")
-
-    def shut_down(self) -> None:
-        """Shuts the kernel down, whatever it does."""
-        self._do("await session.shutdown();")
 
     def printed(self, code: str) -> str:
         """Returns what the kernel prints for `code`, which leaves no trace in the notebook."""

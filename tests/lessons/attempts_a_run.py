@@ -16,14 +16,6 @@ def by_differences(model, x, y, weight):
     return tf.reduce_sum(weight * tf.nn.relu(difference)), tf.reduce_sum(weight * tf.nn.relu(-difference))
 
 
-@tf.function
-def by_products(model, x, y, weight):
-    answers = tf.one_hot(answers_of(model, x), 2)
-    labels = tf.one_hot(y, 2) * tf.expand_dims(weight, 1)
-    table = tf.matmul(labels, answers, transpose_a=True)
-    return table[0, 1], table[1, 0]
-
-
 def of_the_batch(model, x, y, weight):
     difference = tf.cast(tf.argmax(model(x)[0], axis=1) - y, tf.float32)
     return tf.reduce_sum(weight * tf.nn.relu(difference)), tf.reduce_sum(weight * tf.nn.relu(-difference))
@@ -42,7 +34,7 @@ def with_a_new_axis(model, x, y, weight):
 ATTEMPTS = {
     "a_run-errors": Attempts(
         takes_long=True,
-        right=(by_differences, by_products, lambda *rows: tf.stack(by_differences(*rows))),
+        right=(tf.function(by_differences), lambda *rows: tf.stack(by_differences(*rows))),
         wrong=(
             (lambda *rows: by_differences(*rows)[::-1], "label 0 and answer 1"),
             (of_the_batch, "moving moments"),

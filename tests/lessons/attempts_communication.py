@@ -64,15 +64,6 @@ def without_counting(mine, device):
     return np.concatenate(chunks)
 
 
-def whole_arrays(mine, device):
-    total, passed = mine, mine
-    for _step in range(device.count - 1):
-        device.send(device.next, passed)
-        passed = device.receive(device.previous)
-        total = total + passed
-    return total
-
-
 def equal_chunks_only(mine, device):
     np.split(mine, device.count)
     return ring(mine, device)
@@ -100,7 +91,6 @@ ATTEMPTS = {
             (waits_once_more, "none will come"),
             (mistaken(adding=-1), "is missing"),
             (mistaken(keeps_adding=True), "more than once"),
-            (whole_arrays, "one chunk in each of the"),
             (lambda mine, device: ring(mine.astype(np.float64), device), "one chunk in each of the"),
             (equal_chunks_only, "not cut into equal chunks"),
             (naive, "cannot send to"),

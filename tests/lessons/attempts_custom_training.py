@@ -21,13 +21,13 @@ def by_hand(optimizer, gradients, variables):
         variable.assign_sub(optimizer.learning_rate * gradient)
 
 
-def replica_step(divide=share, *, training=True, variables=None, apply=by_the_optimizer, returned=None):
+def replica_step(divide=share, *, variables=None, apply=by_the_optimizer, returned=None):
     """Returns an answer to custom_training-replica-step, with one of its parts in another way."""
 
     def answer(model, optimizer, images, labels, size):
         trained = variables(model) if variables else model.trainable_variables
         with tf.GradientTape() as tape:
-            logits = model(images, training=True) if training else model(images)
+            logits = model(images, training=True)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             loss = divide(losses, model, size)
         apply(optimizer, tape.gradient(loss, trained), trained)
@@ -63,14 +63,7 @@ def replicas():
 ATTEMPTS = {
     "custom_training-replica-step": Attempts(
         takes_long=True,
-        right=(
-            by_keras,
-            replica_step(
-                lambda losses, model, size: (
-                    tf.reduce_sum(losses[:, None]) / tf.cast(size, tf.float32) + scaled(model.losses)
-                )
-            ),
-        ),
+        right=(by_keras,),
         wrong=(
             (
                 replica_step(lambda losses, model, size: tf.reduce_mean(losses) + scaled(model.losses)),
@@ -87,7 +80,6 @@ ATTEMPTS = {
             (replica_step(apply=by_hand), "step of the given optimizer"),
             (replica_step(returned=lambda loss, logits: (loss, tf.nn.softmax(logits))), "go to the metric"),
             (replica_step(returned=lambda loss, logits: loss), "return loss, logits"),
-            (replica_step(training=False), "`training=True`"),
             (replica_step(variables=lambda model: model.variables), "Unknown variable"),
         ),
     ),
@@ -98,7 +90,6 @@ ATTEMPTS = {
             lambda losses, penalties, size: average(losses + sum(penalties), global_batch_size=size),
         ),
         wrong=(
-            (objective(lambda loss, penalties: loss + sum(penalties)), "once for every replica"),
             (lambda losses, penalties, size: average(losses) + scaled(penalties), "as Keras does by default"),
             (objective(lambda loss, penalties: loss + tf.add_n(penalties) / replicas()), "fails"),
             (mean_of_own, "no example here"),

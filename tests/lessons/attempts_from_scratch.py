@@ -11,24 +11,15 @@ def adam(move_of):
     def answer(variable, gradients, learning_rate):
         mean = square = 0
         for step, gradient in enumerate(gradients, 1):
-            old = mean, square
             mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
-            variable = variable - learning_rate * move_of(step, mean, square, old)
+            variable = variable - learning_rate * move_of(step, mean, square)
         return variable
 
     return answer
 
 
-def corrected(step, mean, square, old):
+def corrected(step, mean, square):
     return mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-7 / np.sqrt(1 - 0.999**step))
-
-
-def epsilon_in_root(step, mean, square, old):
-    return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * mean / np.sqrt(square + 1e-7)
-
-
-def epsilon_after_the_correction(step, mean, square, old):
-    return mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-7)
 
 
 def momentum(move):
@@ -61,10 +52,7 @@ def not_written(variables, velocities, gradients, learning_rate):
 ATTEMPTS = {
     "from_scratch-adam": Attempts(
         right=(adam(corrected),),
-        wrong=(
-            (adam(epsilon_in_root), "under the root"),
-            (adam(epsilon_after_the_correction), "PyTorch"),
-        ),
+        wrong=((adam(lambda step, mean, square: mean / (np.sqrt(square) + 1e-7)), "begin at zero"),),
     ),
     "from_scratch-momentum": Attempts(
         right=(momentum(lambda w, v, step: (w + (0.9 * v - step), 0.9 * v - step)),),

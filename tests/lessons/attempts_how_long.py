@@ -28,12 +28,6 @@ def attention(n, query, key, value, *, root=True):
     return tf.nn.softmax(scores) @ v
 
 
-def gathered(n, query, key, value):
-    return attention(
-        n, *(each + 0 * tf.reduce_sum(each, axis=1, keepdims=True) for each in (query, key, value))
-    )
-
-
 ATTEMPTS = {
     "how_long-added": Attempts(
         right=(by_tensor,),
@@ -48,7 +42,6 @@ ATTEMPTS = {
         right=(attention,),
         wrong=(
             (lambda *given: attention(*given, root=False), "root of `size`"),
-            (gathered, "exchange something"),
             (lambda n, *weights: n, "look which letter"),
         ),
     ),

@@ -23,10 +23,7 @@ def compared(
 ) -> subprocess.CompletedProcess[str]:
     """Executes notebooks again and returns how pytest ended: 0 where every output is what is stored.
 
-    Args:
-        paths: notebooks, or folders of them.
-        environment: what the kernels get beside this process's environment.
-        options: how nbval compares.
+    The environment is what kernels get beside this process's own.
     """
     # Outside its root pytest names files alike, en/01.ipynb and ja/01.ipynb, and runs one of them.
     root = os.path.commonpath([path.parent for path in paths])

@@ -35,13 +35,7 @@ def layouts(mesh: MeshSpec) -> list[LayoutSpec]:
 
 
 def report(mesh: MeshSpec, count: int = ALL, *, readers: bool = False) -> dict:
-    """Returns how many relayouts and products, or products with a reader, were tried, and which differ.
-
-    Args:
-        mesh: where they lie.
-        count: how many of them to try, a sample.
-        readers: whether to try products with a reader.
-    """
+    """Returns how many relayouts and products, or products with a reader, were tried, and which differ."""
     cases = [(product_differs, triple) for triple in itertools.product(layouts(mesh), repeat=3)]
     if not readers:
         pairs = list(itertools.product(layouts(mesh), repeat=2))

@@ -28,20 +28,6 @@ def seen(function, *arguments) -> list[str]:
     return list(map(str, collectives(function, *arguments)))
 
 
-def two_sums(tensor):
-    return tf.reduce_sum(tensor, 0), tf.reduce_sum(tensor * tensor)
-
-
-def test_each_all_reduce_is_seen_by_itself_unless_tensorflow_may_combine_them(monkeypatch):
-    apart = ["all-reduce over x, 64 bytes", "all-reduce over x, 4 bytes"]
-    assert seen(two_sums, rows_of()) == apart
-    (together,) = collectives(two_sums, rows_of(), combine=True)
-    assert together.payload_bytes >= 68
-    compiled = tf.function(two_sums)
-    compiled(rows_of())  # combined
-    assert seen(compiled, rows_of()) == apart
-
-
 def test_calls_and_loops_are_looked_into():
     inner = tf.function(lambda tensor: tf.reduce_sum(tensor, 0))
 

@@ -19,15 +19,6 @@ COLUMNS = dtensor.Layout([WHOLE, "x"], MESH)
 NUMBERS = np.arange(64, dtype="float32").reshape(8, 8)
 
 
-def test_show_draws_a_mesh_a_layout_and_what_devices_hold():
-    assert "device 6  x=3, y=0" in show(MESH).picture().text
-    assert "Copies of each element: 2." in show(ROWS, (8, 8)).picture().text
-    unlike = [tf.fill([2, 8], float(device_id)) for device_id in range(8)]
-    held = show(dtensor.pack(unlike, ROWS))
-    assert [held.holdings[device_id] for device_id in (0, 2, 4, 6)] == [0, 1, 2, 3]
-    assert {held.holdings[device_id] for device_id in (1, 3, 5, 7)} == {None}  # not replicas
-
-
 def test_compare_finds_the_devices_that_hold_something_else():
     parts = tf.split(NUMBERS, 4)
     swapped = dtensor.pack([parts[(place["x"] + 1) % 4] for place in MESH.local_device_locations()], ROWS)

@@ -52,13 +52,6 @@ def test_a_stub_of_tensorflows_is_not_answered(stub):
         judge(stub, doubled, [Case((np.ones(2),))])
 
 
-GRADIENT = np.ones((8, 8), np.float32)
-
-
-def layout(*entries):
-    return LayoutSpec(entries, TWO_BY_FOUR)
-
-
 @tf.function
 def graph_that_adds_unlike_lengths(rows):
     return rows + tf.ones(3)
@@ -75,15 +68,6 @@ def graph_of_an_impossible_layout():
         (
             lambda: graph_that_adds_unlike_lengths(tf.ones(4)),
             "Dimensions must be equal, but are 4 and 3`, in the line `return rows + tf.ones(3)`.",
-        ),
-        (lambda: tf.function(lambda size: tf.reshape(tf.ones(5), [size]))(tf.constant(6)), "with 5 values"),
-        (
-            lambda: pack(GRADIENT, layout("batch", "model")) @ pack(GRADIENT, layout("batch", "model")),
-            "Contracting dimension for matmul has sharding dimension model for the left input and batch for",
-        ),
-        (
-            lambda: pack(GRADIENT, layout("batch", "model")).numpy(),
-            "non-replicated DTensor is not supported.`",
         ),
         (
             graph_of_an_impossible_layout,

@@ -46,28 +46,6 @@ def sets(node, wanted):
     )
 
 
-def trained(lesson, make_step, optimizer, model, mesh=None):
-    step = lesson[make_step](model, optimizer)
-    losses = [float(step(*lesson["batch"](number, mesh))) for number in range(4)]
-    return losses, [weight.numpy() if mesh is None else to_numpy(weight) for weight in model.weights]
-
-
-@pytest.mark.drill_all
-def test_a_step_of_adam_in_one_function_is_late_and_right_once_nothing_is_combined(lesson):
-    adam, mesh = tf_keras.optimizers.Adam, lesson["mesh"]
-    right, values = trained(lesson, "in_one_function", adam(0.01), lesson["mlp"]())
-    late, _values = trained(lesson, "in_one_function", adam(0.01, mesh=mesh), lesson["split_mlp"](), mesh)
-    assert late[0] == pytest.approx(right[0], abs=1e-5)  # before any update
-    assert abs(late[1] - right[1]) > 1e-3
-    with no_combining():
-        apart = trained(lesson, "in_one_function", adam(0.01, mesh=mesh), lesson["split_mlp"](), mesh)
-    outside = trained(lesson, "make_step", adam(0.01, mesh=mesh), lesson["split_mlp"](), mesh)
-    for losses, found in (apart, outside):
-        np.testing.assert_allclose(losses, right, atol=1e-4)
-        for ours, theirs in zip(found, values, strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-4)
-
-
 def test_a_function_that_is_compiled_again_has_to_be_so_uncombined_again(lesson):
     mesh, random = lesson["mesh"], np.random.default_rng(1)
     sizes = (8, 16, 16)

@@ -79,17 +79,6 @@ def states(notebook):
     return [model.state for model in notebook.metadata.widgets[WIDGET_STATE].state.values()]
 
 
-def test_in_a_notebook_it_leaves_the_last_picture_its_words_and_a_note(executed):
-    controls, picture = outputs(executed)
-    assert controls.data["text/plain"] == (
-        "While this cell runs, a progress bar and a Stop button appear here."
-    )
-    assert controls.data["text/plain"] in controls.data["text/html"]
-    assert picture.data["text/plain"] == "Picture: loss and accuracy over the steps."
-    assert picture.metadata["image/png"]["alt"].startswith("Curves of loss and accuracy, at step 120: train")
-    assert outputs(executed, 2)[0].text == "120 [120] False\n"
-
-
 def test_the_picture_is_drawn_from_the_final_numbers(executed):
     panels = Panels([""], 120, 20)
     panels.show([curves(history(120))])

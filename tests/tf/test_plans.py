@@ -71,28 +71,10 @@ def told_and_seen(lesson, plan, sizes):
     return told, list(map(str, seen))
 
 
-@pytest.mark.parametrize(
-    ("plan", "expected"),
-    [
-        (data_parallel(8), "batch 192, batch 192, batch 192, batch 192, batch 230400, batch 192, batch 384"),
-        (
-            MODEL_PARALLEL,
-            "batch 96, batch 96, model 128, batch 96, batch 96, batch 115200, batch 96, batch 192",
-        ),
-        (
-            SPATIAL,
-            "feature 3072, batch 96, batch 96, model 256, batch 96, batch 96, batch 57600, batch 96,"
-            " batch 192",
-        ),
-    ],
-    ids=lambda given: getattr(given, "name", ""),
-)
-def test_the_three_schemes_exactly(lesson, plan, expected):
-    """All are all-reduces; those of the loss, of the right answers and of `b2` come beside them."""
-    for found in told_and_seen(lesson, plan, LESSONS):
-        wanted = [f"{each} bytes".replace(" ", ", ", 1) for each in expected.split(", ")]
-        wanted += ["batch, 4 bytes"] * 2 + ["batch, 8 bytes"]
-        assert Counter(found) == Counter(f"all-reduce over {each}" for each in wanted)
+@pytest.mark.parametrize("plan", [data_parallel(8), MODEL_PARALLEL, SPATIAL], ids=lambda plan: plan.name)
+def test_the_three_schemes_run_the_collectives_that_are_predicted(lesson, plan):
+    told, seen = told_and_seen(lesson, plan, LESSONS)
+    assert Counter(told) == Counter(seen)
 
 
 @pytest.mark.parametrize("mesh", ["8", "4x2", "2x2x2", "3x2"])

@@ -66,18 +66,14 @@ def test_a_page_shows_what_was_recorded_up_to_the_chosen_batch_size_and_says_so(
     table = BatchSizeExplorer().page_table()
     assert table["keys"] == [key({"batch_size": size}) for size in (None, *BATCH_SIZES)]
     page = BatchSizeExplorer()
-    told = text_of(page_view(page, 128), " ")
+    told = text_of(page.page_tree({"batch_size": 128}), " ")
     assert "64 reviews: eight" in told
     assert "128 reviews: eight" in told
     assert "256 reviews: eight" not in told
     assert "Not measured on this page, but recorded earlier by make results:" in told
     assert "TensorFlow 2.21.0 on 2 cores." in told
-    assert "disabled" in button(page_view(page, 128))[1]
-    assert "µs" not in text_of(page_view(page, None), " ")
-
-
-def page_view(explorer, batch_size):
-    return explorer.page_tree({"batch_size": batch_size})
+    assert "disabled" in button(page.page_tree({"batch_size": 128}))[1]
+    assert "µs" not in text_of(page.page_tree({"batch_size": None}), " ")
 
 
 def test_small_batches_take_several_steps_a_turn_and_each_waits_for_its_last():

@@ -201,10 +201,6 @@ def test_no_explorer_needs_tensorflow():
     assert done.stdout == "[]\n"
 
 
-def test_a_click_and_a_card_take_no_more_calls_than_their_limits():
-    subprocess.run([sys.executable, "-m", "benchmarks.calls"], check=True, cwd=ROOT)
-
-
 def test_the_book_finds_the_explorers_of_every_lesson():
     for module in pkgutil.walk_packages(lessons.__path__, f"{lessons.__name__}."):
         if not module.name.endswith(".lesson"):

@@ -12,9 +12,8 @@ from course_lib.explorers import measuring
 from course_lib.i18n import set_language
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
-from course_lib.widgets.pieces import button
 from tests.course import from_lesson
-from tests.explored import choose, inputs, nodes, pieces, press, ran_as_predicted, shown, text_of, told
+from tests.explored import choose, nodes, pieces, press, ran_as_predicted, shown, text_of, told
 
 FOLDER = Path(__file__).with_name("explorers")
 MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
@@ -67,7 +66,9 @@ CHOSEN = {
     "product-ran": (lambda: ProductExplorer(ran_as_predicted), [PRESS]),
     "product-ran.ja": (lambda: ProductExplorer(ran_as_predicted), [PRESS]),
     "ring-forward": (lambda: RingExplorer(num_devices=3), [("move", 1), ("move", 1)]),
-    "ring-last": (lambda: RingExplorer(num_devices=3), [("step", 4)]),
+    "ring-scatters": (lambda: RingExplorer("reduce-scatter", 3), []),
+    "ring-gathers": (lambda: RingExplorer("all-gather", 3), [("move", -1)]),
+    "ring-last": (lambda: RingExplorer(num_devices=3), [("step", 4), ("move", 1)]),
     "reviews-typed": (lambda: ReviewExplorer(lambda _texts: [[0.126, 0.874]]), [("review", "A fine film.")]),
     "reviews-certain": (lambda: ReviewExplorer(lambda _texts: [[0.0004, 0.9996]]), [("review", "A film.")]),
     "reviews-blank": (lambda: ReviewExplorer(swapped), [("review", "  ")]),
@@ -120,18 +121,6 @@ def test_a_device_with_the_wrong_block_is_marked_in_the_colour_of_what_it_holds(
     choose(explorer, "layout", 0, UNSHARDED)
     assert list(pieces(explorer.view, "wrong")) == []
     assert shown(explorer, "verdict") == [""]
-
-
-def test_the_ring_stays_between_its_first_and_its_last_step_and_a_move_says_where_it_changes_nothing():
-    explorer, idle = RingExplorer(num_devices=2), []
-    for move in (-1, 1, 1, 1):
-        choose(explorer, "move", move)
-        moves = [each for each in inputs(explorer.view) if each["type"] == "button"]
-        idle.append([each["value"] for each in moves if each.get("aria-disabled") == "true"])
-        assert not any("disabled" in each for each in moves)  # it would lose the focus
-    assert idle == [["← Back"], [], ["Forward →"], ["Forward →"]]
-    choose(explorer, "kind", "all-gather")
-    assert explorer.state == {"kind": "all-gather", "num_devices": 2, "step": 1}
 
 
 @pytest.mark.parametrize(
@@ -187,14 +176,6 @@ def test_each_way_gets_the_median_of_three_turns_after_one_that_compiles(monkeyp
     monkeypatch.setattr(measuring, "_seconds", lambda way: next(took))
     measure = iterating.measuring(lambda size: [list, list, list], steps=20)
     assert measure(64) == (64, [2, 1.5, 0.5])
-
-
-def test_an_idle_button_says_so_and_keeps_the_focus():
-    ((_tag, attributes, _text),) = button("Stop", name="stop", idle=True)
-    assert attributes["aria-disabled"] == "true"
-    assert "disabled" not in attributes  # a disabled button would lose the focus
-    ((_tag, attributes, _text),) = button("Stop", name="stop")
-    assert "aria-disabled" not in attributes
 
 
 def test_a_page_offers_recorded_answers_and_keeps_no_review_that_was_typed():

@@ -1,8 +1,6 @@
-"""Figures: golden text, and pictures that are sound SVG and say what the text says."""
+"""Figures: how objects are shown, what colours and frames say. Their texts: test_golden_pictures."""
 
 from __future__ import annotations
-
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,16 +12,17 @@ from course_lib.pictures import shapes
 from course_lib.specs.components import Comparison
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
+from course_lib.specs.plan import Plan, data_parallel
 from course_lib.specs.sharding import numbered_tensor
-from tests.drawn import SVG, words
+from lessons.strategies.global_batches import ReceivedExamples
+from tests.course import from_lesson
+from tests.drawn import SVG, elements, tree, words
 from tests.unit.specs import layouts_with_shapes
 
+Reduction = from_lesson("one_step.reduction", "Reduction")
+Scheme = from_lesson("splitting_the_model.scheme", "Scheme")
+
 MESH_3X2 = MeshSpec([("x", 3), ("y", 2)])
-ROWS = LayoutSpec(["x", UNSHARDED], MESH_3X2)
-
-
-def split(whole: np.ndarray, layout: LayoutSpec) -> list[np.ndarray]:
-    return [whole[index] for index in layout.of(whole.shape).shards.values()]
 
 
 @given(layouts_with_shapes())
@@ -31,9 +30,9 @@ def split(whole: np.ndarray, layout: LayoutSpec) -> list[np.ndarray]:
 def test_pictures_are_sound_and_show_each_block_in_its_colour_on_each_holder(case):
     layout, global_shape = case
     whole = numbered_tensor(global_shape)
-    drawn = Comparison(layout.of(global_shape), whole, split(whole, layout)).picture()
-    root = ElementTree.fromstring(drawn.svg)
-    blocks = layout.of(global_shape).blocks
+    sharding = layout.of(global_shape)
+    root = tree(Comparison(sharding, whole, sharding.split(whole)))
+    blocks = sharding.blocks
     heads = [path.get("fill") for path in root.iter(f"{SVG}path")]  # of the cards, twice each device
     for number, block in enumerate(blocks[: len(shapes.PALETTE)]):
         same_colour = len(blocks[number :: len(shapes.PALETTE)])
@@ -42,40 +41,85 @@ def test_pictures_are_sound_and_show_each_block_in_its_colour_on_each_holder(cas
         assert words(root).count(block.label) == 1 + 2 * len(block.devices)
 
 
-WHOLE = numbered_tensor((6, 4))
-DRAWS_ITSELF = {
-    "mesh": (MESH_3X2, "MeshSpec([('x', 3), ('y', 2)])"),
-    "sharding": (
-        ROWS.of((6, 4)),
-        "LayoutSpec(['x', 'unsharded'], MeshSpec([('x', 3), ('y', 2)])).of((6, 4))",
-    ),
-    "comparison": (
-        Comparison(ROWS.of((6, 4)), WHOLE, split(WHOLE + 1, ROWS)),
-        f"<Comparison of {ROWS!r}.of((6, 4)): ? ? ? ? ? ?>",
-    ),
-}
-
-
-@pytest.mark.parametrize(("thing", "line"), DRAWS_ITSELF.values(), ids=DRAWS_ITSELF)
-def test_an_object_is_shown_as_its_picture_and_stays_one_line_elsewhere(thing, line):
+def test_an_object_is_shown_as_its_picture_and_stays_one_line_elsewhere():
+    thing = LayoutSpec(["x", UNSHARDED], MESH_3X2).of((6, 4))
     formatter = DisplayFormatter()
     formatter.formatters["image/svg+xml"].enabled = True
     data, metadata = formatter.format(thing)
     picture = thing.picture()
     assert data == {"image/svg+xml": picture.svg, "text/plain": picture.text}
     assert metadata == {"image/svg+xml": {"alt": picture.text}}
-    assert repr([thing]) == f"[{line}]"
+    assert repr([thing]) == ("[LayoutSpec(['x', 'unsharded'], MeshSpec([('x', 3), ('y', 2)])).of((6, 4))]")
 
 
 def test_what_cannot_be_drawn_is_shown_as_a_line_and_the_reason():
     data, metadata = DisplayFormatter().format(LayoutSpec([UNSHARDED] * 4, MESH_3X2).of((1, 2, 3, 4)))
-    assert data["text/plain"].endswith(".of((1, 2, 3, 4))\n" + FOUR_AXES)
+    assert data["text/plain"].endswith(
+        ".of((1, 2, 3, 4))\nA tensor of 4 axes cannot be drawn.\n  Allowed: 0 to 3 axes\n  What to do: "
+        "Reshape the tensor, or look at it without a picture: layout.of(global_shape).shards."
+    )
     assert set(data) == {"text/plain"}
     assert metadata == {}
 
 
-FOUR_AXES = (
-    "A tensor of 4 axes cannot be drawn.\n"
-    "  Allowed: 0 to 3 axes\n"
-    "  What to do: Reshape the tensor, or look at it without a picture: layout.of(global_shape).shards."
+# Schemes, reductions and parts of data sets
+
+SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
+TENSORS = {
+    "x": ("batch", "features"),
+    "W1": ("features", "hidden"),
+    "b1": ("hidden",),
+    "labels": ("batch",),
+}
+
+
+def blocks(scheme: Scheme) -> list[tuple[str, str]]:
+    """Returns the colour and the text of each block, in the order of the tensors."""
+    groups = elements(scheme, class_="part")
+    texts, fills = [" ".join(words(group)) for group in groups], [group[0].get("fill") for group in groups]
+    return list(zip(fills, texts, strict=True))
+
+
+def test_equal_colours_are_the_same_devices_and_what_all_hold_has_none():
+    plan = Plan("any", MeshSpec([("x", 2), ("y", 2)]), {"batch": "x", "hidden": "y"})
+    shown = blocks(Scheme(plan, TENSORS, SIZES))
+    blue, orange, green, yellow = shapes.PALETTE[:4]
+    rows = [(blue, "0 1"), (orange, "2 3")]
+    columns = [(green, "0 2"), (yellow, "1 3")]
+    assert shown == [*rows, *columns, *columns, *rows]
+    assert blocks(Scheme(data_parallel(2), {"b1": ("hidden",)}, SIZES)) == [(shapes.EMPTY, "all")]
+
+
+TWO, EIGHT = MeshSpec([("batch", 2)]), MeshSpec([("batch", 8)])
+
+
+@pytest.mark.parametrize(
+    ("copies", "digits", "is_right", "says"),
+    [
+        ([0.3, 0.3], 1, True, "are equal to the last bit. They equal the sum to within 0.05."),
+        ([0.3, 0.301], 1, True, "are not equal to the last bit. They equal the sum to within 0.05."),
+        ([0.3, 0.301], 3, False, "They are not the sum: the largest difference is 0.001."),
+        ([0.7, 0.7], 1, False, "are equal to the last bit. They are not the sum"),
+    ],
 )
+def test_copies_are_compared_to_the_bit_and_with_the_sum_in_the_digits_shown(copies, digits, is_right, says):
+    reduction = Reduction(TWO, "batch", [0.1, 0.2], copies, digits)
+    assert says in reduction.picture().text.splitlines()[-1]
+    assert reduction.is_right is is_right
+
+
+def test_each_device_has_stripes_of_its_own_and_none_has_the_colour_of_the_sum():
+    reduction = Reduction(EIGHT, "batch", np.arange(16.0).reshape(8, 2), [[56.0, 64.0]] * 8)
+    for class_ in ("partial", "copy"):
+        devices = [group.get("data-device") for group in elements(reduction, "g", class_)]
+        assert devices == list("01234567")
+    stripes = elements(reduction, "path", "stripes")
+    assert len({(path.get("stroke"), path.get("d")) for path in stripes}) == 8
+    assert shapes.PALETTE[0] not in {path.get("stroke") for path in stripes}
+    assert float(tree(reduction).get("width")) < 760
+
+
+def test_an_empty_part_is_dashed_and_what_came_twice_has_a_thick_frame():
+    parts = elements(ReceivedExamples([[[0, 1], [1, 2]], [[3], []]]), "rect", "part")
+    assert [each.get("stroke-width") for each in parts] == ["3", "3", "1", "1"]
+    assert [each.get("stroke-dasharray") for each in parts] == [None, None, None, "3 3"]

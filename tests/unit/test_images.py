@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
-import matplotlib as mpl
-import matplotlib_fontja
 import numpy as np
 
-from course_lib.i18n import set_language
 from course_lib.pictures.images import image_grid
 
 BLANK = np.zeros((3, 28, 28), np.uint8)
@@ -25,13 +20,3 @@ def test_the_text_tells_the_labels_and_the_description_what_a_model_makes_of_the
         "Image 2 shows bag; the model takes it for coat.",
         "Image 3 shows ankle boot; the model takes it for bag.",
     ]
-
-
-def test_it_speaks_japanese():
-    set_language("ja")
-    with mpl.rc_context(), warnings.catch_warnings():
-        warnings.simplefilter("error")  # "Glyph 10007 missing from font"
-        matplotlib_fontja.japanize()
-        picture = image_grid(BLANK, ["コート", "バッグ", "靴"], ["コート", "コート", "靴"])
-    assert picture.text == "画像3枚とそのラベル：コート、バッグ、靴。"
-    assert "画像2：ラベルはバッグ、モデルの予測はコートです。" in picture.alt

@@ -1,6 +1,5 @@
 """Judging functions: misconceptions are named, the smallest failing input is shown, errors too."""
 
-import math
 import statistics
 import warnings
 
@@ -119,7 +118,6 @@ def test_what_a_function_does_is_said(answer, said):
         lambda values, scale: (scale, ...),
         lambda values, scale: np.zeros(...),
         lambda values, scale: float(...),
-        lambda values, scale: math.sqrt(...),
         lambda values, scale: mean(values, scale) if scale == 1 else ...,
     ],
 )
@@ -176,12 +174,10 @@ def test_a_function_without_end_is_ended_and_told(monkeypatch):
     [
         (1.0, 1, True),
         (1.00001, 1, False),
-        (100_001, 100_000, False),
         (1.00001, 1.0, True),  # as a float32, or with a guard such as + 1e-8
         (1.001, 1.0, False),
         (float("nan"), float("nan"), True),
         (float("nan"), 1.0, False),
-        (True, 1, False),
         ((True, 2), (1, 2), False),
         (2**53 + 1, 2**53, False),
         ((1, 2), (1, 2, 3), False),

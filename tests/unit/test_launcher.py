@@ -41,6 +41,18 @@ def folder(tmp_path):
     return tmp_path / "ids"
 
 
+@pytest.fixture
+def program(tmp_path):
+    """Writes a program, and returns its path."""
+
+    def write(code):
+        path = tmp_path / "program.py"
+        path.write_text(code)
+        return path
+
+    return write
+
+
 def left(folder):
     return [int(path.name) for path in folder.iterdir() if is_alive(int(path.name))]
 

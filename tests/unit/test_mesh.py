@@ -1,8 +1,7 @@
-"""Meshes: positions and groups; and what meshes and layouts refuse. What a layout does: test_sharding."""
+"""Meshes: groups of devices; and what meshes and layouts refuse. What a layout does: test_sharding."""
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import pytest
@@ -15,13 +14,7 @@ from course_lib.specs.mesh import UNSHARDED
 from tests.unit.specs import meshes
 
 MESH = MeshSpec([("x", 3), ("y", 2)])
-
-
-@given(meshes())
-def test_positions_enumerate_the_grid_with_the_last_dimension_fastest(mesh):
-    positions = [tuple(mesh.coords(device_id).values()) for device_id in range(mesh.size)]
-    assert positions == list(itertools.product(*(range(size) for size in mesh.sizes)))
-    assert all(tuple(mesh.coords(device_id)) == mesh.names for device_id in range(mesh.size))
+ROWS = LayoutSpec(["x", UNSHARDED], MESH)
 
 
 @given(meshes(), st.data())
@@ -39,50 +32,22 @@ def test_groups_partition_the_devices_and_differ_only_along_their_dimensions(mes
 
 
 REFUSED = {
-    "no dimension": (
-        lambda: MeshSpec([]),
-        "[] cannot name the dimensions of a mesh.\n"
-        '  Allowed: one or more names of letters, digits and "_", each once, and not "unsharded"\n'
-        '  What to do: Write for example MeshSpec([("batch", 4), ("model", 2)]).',
-    ),
-    "size 0": (
-        lambda: MeshSpec([("x", 0)]),
-        "Mesh dimension 'x' has the size 0.\n"
-        "  Allowed: whole numbers from 1\n"
-        "  What to do: Give the number of devices along this dimension.",
-    ),
-    "unknown dimension of a layout": (
-        lambda: LayoutSpec(["z"], MESH),
-        "The mesh has no dimension 'z'.\n"
-        "  Allowed: x, y, unsharded\n"
-        "  What to do: Use one of these names, or add the dimension to the mesh.",
-    ),
-    "one dimension on two axes": (
-        lambda: LayoutSpec(["x", "x"], MESH),
-        "The mesh dimension 'x' splits two axes.\n"
-        "  Allowed: each mesh dimension on one axis at most\n"
-        '  What to do: Use another mesh dimension or "unsharded" for one of the axes.',
-    ),
+    "no dimension": (lambda: MeshSpec([]), r"\[\] cannot name the dimensions of a mesh"),
+    "size 0": (lambda: MeshSpec([("x", 0)]), "Mesh dimension 'x' has the size 0"),
+    "unknown dimension of a layout": (lambda: LayoutSpec(["z"], MESH), "The mesh has no dimension 'z'"),
+    "one dimension on two axes": (lambda: LayoutSpec(["x", "x"], MESH), "'x' splits two axes"),
     "another number of axes": (
-        lambda: LayoutSpec(["x", UNSHARDED], MESH).of((6,)),
-        "The layout [x, unsharded] has 2 axes, the tensor (6,) has 1.\n"
-        "  Allowed: as many entries in the layout as the tensor has axes\n"
-        '  What to do: Give each axis a mesh dimension or "unsharded".',
+        lambda: ROWS.of((6,)),
+        r"\[x, unsharded\] has 2 axes, the tensor \(6,\) has 1",
     ),
-    "does not divide": (
-        lambda: LayoutSpec(["x", UNSHARDED], MESH).of((8, 4)),
-        "Axis 0 of length 8 does not split in 3 parts over 'x'.\n"
-        "  Allowed: lengths that divide by 3\n"
-        "  What to do: Change the length, pad it, or leave this axis unsharded.",
-    ),
+    "does not divide": (lambda: ROWS.of((8, 4)), "Axis 0 of length 8 does not split in 3 parts over 'x'"),
 }
 
 
-@pytest.mark.parametrize(("attempt", "message"), REFUSED.values(), ids=REFUSED)
-def test_refuses_with_a_message_that_names_value_allowance_and_cure(attempt, message):
-    with pytest.raises(CourseError) as refusal:
+@pytest.mark.parametrize(("attempt", "problem"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_is_refused_by_name(attempt, problem):
+    with pytest.raises(CourseError, match=problem):
         attempt()
-    assert str(refusal.value) == message
 
 
 @pytest.mark.parametrize("names", [[""], ["1x"], [3], ["unsharded"], ["x", "x"]])

@@ -50,6 +50,6 @@ def test_a_program_ends_with_the_process_that_runs_it(tmp_path):
     command = [sys.executable, "-c", CHILD_WRITES_ITS_ID, str(child)]
     code = f"from course_lib.processes import run; run({command})"
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, start_new_session=True) as owner:
-        assert eventually(child.exists)
+        assert eventually(lambda: child.exists() and child.read_text())
         os.killpg(owner.pid, signal.SIGKILL)  # as Jupyter does with a kernel
     assert eventually(lambda: not is_alive(child_of(tmp_path)))

@@ -1,37 +1,17 @@
-"""The stand-ins that come with the library: bit for bit the same; what is asked for in vain is refused."""
+"""The stand-ins that come with the library, what is refused, and examples that are held out."""
 
 from __future__ import annotations
-
-import hashlib
-import lzma
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from course_lib import CourseError, data
-from course_lib.data import sources
-
-FOLDER = Path(sources.__file__).with_name("built_in")
-# Of the contents, before compression. Other data mean other numbers in all lessons: then run `make notebooks`
-# and `make results`.
-SHA256 = {
-    "reviews.json": "f5054e7d1468a8c5463f4820419bffaa6a7916e8a882a2385c58cfc37240ee1b",
-    "digits-train.npy": "f314e5fcf766bded9b484bf0095315ecd773c542d0892546cf10ace7fa18da46",
-    "digits-test.npy": "0d9705ff2f209d1efa1ba0116a19353bce7fa2b354037a3bb234ca46360eef95",
-    "garments-train.npy": "c4443dbfefca3e5b6f8e75896e7ea71c5f94255f324b5a532a5cd9cca2ac2258",
-    "garments-test.npy": "c69080a50313091602d59161ae1d564c5b7bae22ac5616761bee04d85aa82051",
-}
+from course_lib.data.examples import Examples
 
 
 @pytest.fixture(autouse=True)
 def no_source_in_the_environment(monkeypatch):
     monkeypatch.delenv("COURSE_DATA", raising=False)
-
-
-def test_they_are_pinned_bit_for_bit():
-    contents = {path.stem: lzma.decompress(path.read_bytes()) for path in FOLDER.glob("*.xz")}
-    assert {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()} == SHA256
 
 
 def test_reviews_are_texts_with_labels():
@@ -67,3 +47,14 @@ def test_an_unknown_source_is_refused(monkeypatch, language):
     assert "'elsewhere'" in caught.value.problem
     assert all(source in caught.value.allowed for source in ("built-in", "tfds"))
     assert "COURSE_DATA" in caught.value.cure
+
+
+TEN = Examples(10 * np.arange(10, dtype=np.float32)[:, None], np.arange(10))
+
+
+def test_the_same_rows_are_drawn_on_every_machine_and_the_others_kept():
+    kept, held_out = TEN.hold_out(3)
+    assert held_out.labels.tolist() == [0, 3, 8]
+    assert kept.labels.tolist() == [1, 2, 4, 5, 6, 7, 9]
+    for part in (kept, held_out):
+        assert part.features[:, 0].tolist() == (10 * part.labels).tolist()

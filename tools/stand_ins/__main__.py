@@ -2,8 +2,8 @@
 
 python -m tools.stand_ins
 
-The same bytes on every machine: integers and `random.Random` alone. tests/unit/test_stand_ins.py has the hash
-of each file's content, before `xz`, whose bytes may change with its version.
+The same contents on every machine: integers and `random.Random` alone. The bytes of `xz` may change with its
+version. Other data mean other numbers in all lessons: then run `make notebooks` and `make results`.
 """
 
 from __future__ import annotations
