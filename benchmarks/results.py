@@ -19,7 +19,17 @@ from course_lib import setup
 
 setup(devices=8)
 
-from benchmarks import batch_sizes, block_steps, digits, exports, garments, parts, reviews, schemes  # noqa: E402
+from benchmarks import (  # noqa: E402
+    batch_sizes,
+    block_steps,
+    digits,
+    exports,
+    garments,
+    parts,
+    reviews,
+    schemes,
+    whole_game,
+)
 from course_lib.data.sources import BUILT_IN, REAL  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
 from course_lib.measured.files import save  # noqa: E402
@@ -34,6 +44,8 @@ def times(name: str, measure: Callable[[], object]) -> Content:
 
 
 MEASUREMENTS: dict[str, Callable[[], Content]] = {
+    # The runs that the whole game shows.
+    "whole_game-runs": partial(whole_game.measure, BUILT_IN),
     # Several settings, each from several seeds.
     "a_run-imdb": partial(reviews.measure, REAL),
     "a_run-stand_in": partial(reviews.measure, BUILT_IN),

@@ -85,7 +85,7 @@ def setup(
     )
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    _use_wide_font()
+    use_wide_font()
     _enable_colab_widgets()
     if _tensorflow_has_started():
         _require_devices(sys.modules["tensorflow"], devices, kind)
@@ -203,7 +203,8 @@ def _require_devices(tf: Any, devices: int, kind: str) -> None:
         )
 
 
-def _use_wide_font() -> None:
+def use_wide_font() -> None:
+    """Has matplotlib write the reader's language, if that is one of wide characters."""
     if any(map(i18n.is_wide, _("Right."))):  # the reader's language is written in wide characters
         import matplotlib_fontja
 

@@ -104,7 +104,8 @@ def plans(devices):
 
 
 if __name__ == "__main__":
-    for devices in map(int, sys.argv[1:] or (64, 512)):
+    counts = [int(each) for each in sys.argv[1:] if each.isdecimal()]
+    for devices in counts or [64, 512]:
         found = list(plans(devices))
         fitting = [plan for plan in found if memory_bytes(*plan) < MEMORY]
         print(f"{devices} devices: {len(fitting)} of {len(found)} plans fit into memory")

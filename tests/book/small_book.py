@@ -16,7 +16,7 @@ from tools.book.explorers import write_tables
 from tools.book.pages import Sources
 from tools.lesson.sources import Course
 
-NOTEBOOK = "01_fixture.ipynb"
+NOTEBOOK = "00_fixture.ipynb"
 REPOSITORY = "https://github.com/someone/some-course"
 PART = '\n[parts.small]\ntitle = "Small"\nlessons = {fixture = "Halves."}\n\n[parts.'
 

@@ -71,10 +71,10 @@ def test_the_recipe_for_a_lesson_makes_one(course):
         if words[2:] == ["tools.catalogues", "extract"]:
             translate(course)
     for language in ("en", LANGUAGE):
-        assert f"{language}/01_{TOPIC}.ipynb executed in" in "".join(printed)
+        assert f"{language}/00_{TOPIC}.ipynb executed in" in "".join(printed)
         assert course.notebook(language, TOPIC).exists()
     assert (
-        f"[1. Positions in a mesh](notebooks/en/01_{TOPIC}.ipynb)" in (course.root / "README.md").read_text()
+        f"[0. Positions in a mesh](notebooks/en/00_{TOPIC}.ipynb)" in (course.root / "README.md").read_text()
     )
     code_cells = [cell for cell in course.lesson(TOPIC).cells if cell.kind == "code"]
     assert f"{2 * len(code_cells)} passed" in printed[-1]

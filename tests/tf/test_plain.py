@@ -17,6 +17,7 @@ OF_MANY = {path.stem for path in (COURSE.root / "deploy/slurm").glob("*.sbatch")
 ALONE = [program for program in PROGRAMS if program.stem not in OF_MANY]
 # What programs have otherwise than the lessons that build them piece by piece, and tables beside functions.
 OTHERWISE = {
+    "whole_game": {"shard", "swapped", "runs", "fitted"},
     "mesh_and_layout": {"print_holdings", "main"},
     "communication": {"main"},
     "splitting_the_model": {"place"},

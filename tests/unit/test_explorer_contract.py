@@ -194,7 +194,7 @@ def test_without_a_function_the_button_says_what_it_needs(name):
 def test_no_explorer_needs_tensorflow():
     code = (
         "import sys; from tools.book.explorers import widgets;"
-        "[make()._repr_mimebundle_() for make in widgets().values()];"
+        "[make()._repr_mimebundle_() for name, make in widgets().items() if name != 'runs'];"  # curves
         "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'matplotlib'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -26,7 +26,6 @@ from lessons.scale.how_long.published import EFFICIENCY
 
 # By billions of parameters: blocks, features and heads. Source: https://arxiv.org/abs/2104.04473, Table 1.
 NETWORKS = {"1.7": (24, 2304, 24), "18": (40, 6144, 48), "146": (80, 12288, 96)}
-FIRST = {"network": "18", "cluster": "A100", "devices": 64, "examples": 512}
 _MEMORY = ("variables", "gradients", "optimizer", "activations")
 _KINDS = ("computing", "model", "batch", STAGE, *_MEMORY)
 _COLOURS = {**dict(zip(_KINDS, reversed(shapes.PALETTE), strict=True)), "bubble": shapes.EMPTY}
@@ -57,8 +56,11 @@ class ScaleOutExplorer(Explorer):
     name = "scale_out"
     title = later("The best plans for many devices")
 
-    def __init__(self) -> None:
-        super().__init__(FIRST)
+    def __init__(
+        self, network: str = "18", cluster: str = "A100", *, devices: int = 64, examples: int = 512
+    ) -> None:
+        state = {"network": network, "cluster": cluster, "devices": devices, "examples": examples}
+        super().__init__(state)
 
     def controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
         """Returns the network, the devices and the batch."""

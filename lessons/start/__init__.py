@@ -1,0 +1,1 @@
+"""The start: the whole game, before any lesson."""

@@ -1,0 +1,1 @@
+"""Eight devices, one model: everything once, in fifteen minutes."""

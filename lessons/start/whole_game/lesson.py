@@ -1,0 +1,696 @@
+# %% [markdown]
+# # Eight devices, one model
+#
+# Below are four training runs of the same network.
+# One was made on a single device, and three were made on eight.
+# In one of these three, a quarter of the examples were given another example's label.
+# TensorFlow reported no error. Which run is it?
+#
+# **Time:** 20 minutes.
+# **You need to know:** how to train a small network in TensorFlow on one device.
+
+# %%
+LANGUAGE = "en"
+
+import course_lib
+from course_lib import check, predict, reveal, score
+
+course_lib.setup(language=LANGUAGE, devices=8)
+
+# %% runs
+from lessons.start.whole_game.explorer import RunsExplorer
+
+RunsExplorer()
+
+# %% predict-run [markdown]
+# Four training runs of the same network, on the same data: A, B, C and D.
+# In which of them did a quarter of the examples have another example's label?
+#
+# - [ ] `A` run A
+#   Its loss ends at 0.37, as those of B and D do.
+# - [ ] `B` run B
+#   Its loss ends at 0.37, as those of A and D do.
+# - [x] `C` run C
+#   Its loss falls less than that of the others, and ends at 0.54.
+# - [ ] `D` run D
+#   Its loss ends at 0.37, as those of A and B do.
+
+# %% reveal-run
+from lessons.start.whole_game.explorer import WRONG_LABELS
+
+reveal("whole_game-run", WRONG_LABELS)
+
+# %% one-text [markdown]
+# That was easy, because you could compare.
+# Now imagine that C were the only run you had made. Its loss falls, and its accuracy rises.
+# Would you have suspected anything?
+#
+# In this notebook you make all four runs yourself.
+# You train on eight devices and look inside them, break a run without anybody noticing,
+# split the model, and move a half-finished run to another arrangement of the devices.
+# All of it happens on the machine in front of you.
+# We won't explain everything here. Each section ends by naming the lesson that does.
+#
+# ## One device
+#
+# We start with something small: a network that reads film reviews and says whether the reviewer liked the film.
+# Each review is a row of 1,200 numbers, one for each word of a vocabulary:
+# how typical that word is of this review (its *tf-idf*).
+
+# %% data
+from course_lib import data
+
+reviews = data.tf_idf(data.load_imdb())
+train_x = reviews.train.features
+train_y = reviews.train.labels
+
+print(train_x.shape)
+print(train_y[:12])
+
+# %% network-text [markdown]
+# There are 8,100 reviews. The label is 1 if the review is positive, and 0 if it is negative.
+# We made the reviews up, so that you don't have to download the real ones.
+#
+# The network has one hidden layer of 48 units. These are its initial weights (He initialization):
+
+# %% values
+import numpy as np
+
+rng = np.random.default_rng(0)
+W1 = rng.normal(0, np.sqrt(2 / 1200), (1200, 48))
+W2 = rng.normal(0, np.sqrt(2 / 48), (48, 2))
+values = {
+    "W1": W1.astype("float32"),
+    "b1": np.zeros(48, "float32"),
+    "W2": W2.astype("float32"),
+    "b2": np.zeros(2, "float32"),
+}
+
+# %% forward-text [markdown]
+# We write everything by hand, to see later what eight devices change about it.
+# First the forward pass, and the optimizer Adam, which keeps two running averages for each weight:
+
+# %% forward
+tf = course_lib.start_tensorflow()
+
+LEARNING_RATE = 3e-3
+
+
+def logits_of(weights, x):
+    hidden = tf.nn.relu(x @ weights["W1"] + weights["b1"])
+    return hidden @ weights["W2"] + weights["b2"]
+
+
+def adam(weight, mean, square, gradient, step):
+    mean = 0.9 * mean + 0.1 * gradient
+    square = 0.999 * square + 0.001 * gradient**2
+    # Both averages begin at zero, and are corrected for that
+    correction = tf.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+    rate = LEARNING_RATE * correction
+    weight = weight - rate * mean / (tf.sqrt(square) + 1e-7)
+    return weight, mean, square
+
+
+# %% step-text [markdown]
+# Now a training step: forward pass, backward pass, update.
+
+
+# %% step
+@tf.function
+def train_step(model, x, y, step):
+    with tf.GradientTape() as tape:
+        logits = logits_of(model.weights, x)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            y, logits
+        )
+        loss = tf.reduce_mean(losses)
+    gradients = tape.gradient(loss, model.weights)
+
+    # First compute everything, then write it
+    updates = {}
+    for name, gradient in gradients.items():
+        weight = model.weights[name]
+        mean = model.means[name]
+        square = model.squares[name]
+        updates[name] = adam(weight, mean, square, gradient, step)
+
+    for name, (weight, mean, square) in updates.items():
+        model.weights[name].assign(weight)
+        model.means[name].assign(mean)
+        model.squares[name].assign(square)
+
+    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
+    return loss, tf.reduce_mean(hits)
+
+
+# %% model-text [markdown]
+# What is left is the model, which holds the weights and Adam's averages, and the loop.
+# Both take a dictionary called `layouts`. Ignore it for now: on one device it is empty,
+# and every tensor and every variable is an ordinary one.
+# (Where it is not empty, `shard`, a function of this course, gives each device its part of an array.)
+
+# %% model
+from tensorflow.experimental import dtensor
+
+from course_lib import shard
+
+
+def place(array, layout):
+    if layout is None:
+        return tf.constant(array)
+    return shard(array, layout)
+
+
+def variable(array, layout):
+    if layout is None:
+        return tf.Variable(array)
+    return dtensor.DVariable(shard(array, layout))
+
+
+class Model(tf.Module):
+    def __init__(self, layouts):
+        super().__init__()
+        self.weights = {}
+        self.means = {}
+        self.squares = {}
+        for name, value in values.items():
+            zeros = np.zeros_like(value)
+            layout = layouts.get(name)
+            self.weights[name] = variable(value, layout)
+            self.means[name] = variable(zeros, layout)
+            self.squares[name] = variable(zeros, layout)
+
+
+# %% loop
+def train(model, layouts, steps, labels=train_y):
+    for step in steps:
+        rows = slice(64 * step, 64 * step + 64)
+        x = place(train_x[rows], layouts.get("x"))
+        y = place(labels[rows], layouts.get("y"))
+        step_number = np.float32(step + 1)
+        loss, accuracy = train_step(model, x, y, step_number)
+        yield {
+            "step": step + 1,
+            "epoch": 1,
+            "loss": float(loss),
+            "accuracy": float(accuracy),
+        }
+
+
+# %% one-run-text [markdown]
+# `train` yields a record for each step, and `live` draws the curve of these records while they come in.
+# A hundred steps, with 64 reviews each:
+
+# %% one-run
+from course_lib import live
+
+one_model = Model({})
+one = await live(train(one_model, {}, range(100)), steps=100)
+
+# %% one-read [markdown]
+# The loss begins at 0.69, which is what you get for answering fifty-fifty every time.
+# Over the last twenty steps it averages 0.37.
+# How good is the network on reviews that it has not seen?
+
+# %% one-test
+from course_lib import about
+
+test_x = reviews.test.features
+test_y = reviews.test.labels
+
+
+def test_accuracy(model, layouts):
+    x = place(test_x, layouts.get("x"))
+    y = place(test_y, layouts.get("y"))
+    logits = logits_of(model.weights, x)
+    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
+    return float(tf.reduce_mean(hits))
+
+
+accuracy = test_accuracy(one_model, {})
+print("test accuracy", about(accuracy, 0.85, 0.87))
+
+# %% eight-text [markdown]
+# It gets 86 of 100 right. (The sign ≈ marks a number whose last digits depend on your processor.)
+
+# %% eight-heading [markdown]
+# ## Eight devices
+#
+# Now for eight. They are virtual: `setup` made them at the beginning,
+# with `tf.config.set_logical_device_configuration`. They share your processor, so they are no faster than one.
+# But your program sees eight devices, as it would see eight GPUs, and we can see whether the results are right.
+#
+# We arrange the devices in a **mesh**. Ours has a single dimension, eight devices long, and we call it `batch`.
+# And every tensor gets a **layout**. It goes through the axes of the tensor one by one:
+# is this axis split along a mesh dimension, and if so, along which?
+# A tensor that is split along an axis is **sharded**.
+# A tensor that is split along none is **replicated**: every device holds all of it.
+
+# %% layouts
+WHOLE = dtensor.UNSHARDED
+
+specs = {
+    "x": ["batch", WHOLE],
+    "y": ["batch"],
+    "W1": [WHOLE, WHOLE],
+    "b1": [WHOLE],
+    "W2": [WHOLE, WHOLE],
+    "b2": [WHOLE],
+}
+
+
+def layouts_on(mesh, specs):
+    layouts = {}
+    for name, spec in specs.items():
+        layouts[name] = dtensor.Layout(spec, mesh)
+    return layouts
+
+
+mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
+eight_layouts = layouts_on(mesh, specs)
+
+# %% layouts-x [markdown]
+# The rows of `x` are split along `batch`. In a picture:
+
+# %% show-x
+from course_lib import show
+
+show(eight_layouts["x"], (64, 1200))
+
+# %% layouts-W1 [markdown]
+# Each device gets 8 of the 64 reviews, and no other device has them: there is one copy of each element.
+# The parts must be equal, so a batch of 60 would be refused.
+#
+# The weights are replicated:
+
+# %% show-W1
+show(eight_layouts["W1"], (1200, 48))
+
+# %% eight-run-text [markdown]
+# Now there are eight copies of each element.
+# Splitting the batch and replicating the model like this is called **data parallelism**.
+#
+# What has to change in the step? Nothing.
+# All that we do is hand the layouts to the model and to the loop:
+
+# %% eight-run
+eight_model = Model(eight_layouts)
+eight = await live(
+    train(eight_model, eight_layouts, range(100)), steps=100
+)
+
+# %% eight-read [markdown]
+# The curve looks the same. Is it?
+# Let's compare the two runs step by step. How far apart do their losses ever get?
+
+
+# %% eight-same
+def losses_of(history):
+    return np.array([record["loss"] for record in history.steps])
+
+
+def largest_difference(history, other):
+    ours, theirs = losses_of(history), losses_of(other)
+    steps = min(len(ours), len(theirs))  # one may have been stopped
+    return np.abs(ours[:steps] - theirs[:steps]).max()
+
+
+print("difference", about(largest_difference(eight, one), 0, 1e-5))
+accuracy = test_accuracy(eight_model, eight_layouts)
+print("test accuracy", about(accuracy, 0.85, 0.87))
+
+# %% inside-text [markdown]
+# A ten-millionth: that is rounding.
+# Eight devices together did what one device does alone.
+#
+# *More about this:* {lesson:mesh_and_layout}, on layouts, and {lesson:one_step}, on the training step.
+
+# %% inside-heading [markdown]
+# ## Look inside
+#
+# Isn't there something odd about this?
+# Device 3 never sees more than 8 reviews of a batch.
+# *Its* gradient comes from these 8, and its neighbour's from 8 others:
+# eight devices, eight different ideas of where the weights should go.
+# And each of them has a copy of `W1` of its own.
+
+# %% predict-apart [markdown]
+# Eight devices have trained a network for 100 steps, under data parallelism.
+# Each has its own copy of `W1`, and each has seen different reviews.
+# How far apart are the copies now?
+#
+# - [x] `equal` Not at all: they are equal to the last bit.
+#   In every step the devices add up their gradients, and each goes on with the same sum.
+# - [ ] `rounding` As far as rounding puts them, about one part in ten million.
+#   Rounding differs where a sum is taken in another order. But all devices get the result of one and the same sum.
+# - [ ] `far` Far: by now they are eight different models.
+#   So it would be, if each device followed its own gradient.
+
+
+# %% reveal-apart
+@tf.function
+def as_tensor(weight):
+    return weight.read_value()
+
+
+# A list with a tensor for each device
+copies = dtensor.unpack(as_tensor(eight_model.weights["W1"]))
+differences = []
+for copy in copies:
+    difference = copy.numpy() - copies[0].numpy()
+    differences.append(np.abs(difference).max())
+if max(differences) == 0:
+    answer = "equal"
+elif max(differences) < 1e-5:
+    answer = "rounding"
+else:
+    answer = "far"
+reveal("whole_game-apart", answer)
+
+# %% all-reduce-text [markdown]
+# The operation that they use for this is called an **all-reduce**:
+# every device brings a tensor, and every device gets the sum of them all.
+# Who put it into the step? You didn't.
+# The gradient is a sum over the reviews (divided by 64), and the reviews are split over eight devices.
+# TensorFlow saw that, and inserted the all-reduce. You can ask for a list:
+
+# %% all-reduces
+from course_lib import collectives
+
+x = place(train_x[:64], eight_layouts["x"])
+y = place(train_y[:64], eight_layouts["y"])
+step_1 = np.float32(1)
+for each in collectives(train_step, eight_model, x, y, step_1):
+    print(each)
+
+# %% all-reduces-read [markdown]
+# That makes six sums in each step (when the step runs, TensorFlow packs some of them together). Let's account for them.
+# The largest, of 230,400 bytes, is the gradient of `W1`: 1,200 × 48 numbers of 4 bytes each.
+# Then there are `W2` (384 bytes, 48 × 2 numbers), `b1` (192 bytes, 48 numbers) and `b2` (8 bytes, 2 numbers).
+# The two of 4 bytes are single numbers: the loss and the accuracy.
+#
+# And how do devices add something up? One way is to form a ring and pass pieces around.
+# Here are four devices. Press *Forward*, and follow one colour:
+
+# %% ring
+from lessons.layouts.communication.ring_explorer import RingExplorer
+
+RingExplorer()
+
+# %% break-text [markdown]
+# Each device sends three quarters of its data while the sums are made,
+# and three quarters more while they are handed round: 1.5 times the data in all.
+# With more devices the factor climbs towards 2, but never reaches it.
+#
+# *More about this:* {lesson:communication}, on what devices tell each other, and what that costs.
+
+# %% break-heading [markdown]
+# ## Break it
+#
+# So far everything went well. Let's do some damage.
+# Suppose there is a mistake in the code that feeds the devices:
+# in every batch, devices 0 and 1 get each other's labels. Their reviews are in the right place.
+
+# %% broken-run
+wrong_y = train_y.copy()
+for first_row in range(0, 6400, 64):
+    device_0 = slice(first_row, first_row + 8)
+    device_1 = slice(first_row + 8, first_row + 16)
+    wrong_y[device_0] = train_y[device_1]
+    wrong_y[device_1] = train_y[device_0]
+
+broken_model = Model(eight_layouts)
+broken = await live(
+    train(broken_model, eight_layouts, range(100), wrong_y),
+    steps=100,
+)
+accuracy = test_accuracy(broken_model, eight_layouts)
+print("test accuracy", about(accuracy, 0.80, 0.845))
+
+# %% broken-read [markdown]
+# No error, no warning. The loss falls, and the network gets 82 of 100 right instead of 86.
+# A quarter of the reviews were paired with another review's label.
+# It could have been worse: there are only two kinds of labels, so about half of the swapped ones happen to be right.
+# Had this been your only run, these few points would be all that you could notice.
+# Would you have looked for a mistake? Or tried another learning rate?
+#
+# There is a quick way to catch it. Our run on one device used the same batches,
+# and its labels never went near the faulty code. So compare the losses, from the first step on:
+
+# %% broken-compare
+print("one device         ", losses_of(one)[:3].round(4))
+print("eight, right labels", losses_of(eight)[:3].round(4))
+print("eight, wrong labels", losses_of(broken)[:3].round(4))
+
+# %% split-text [markdown]
+# The last line is off by 0.001 at the very first number, before the network has learned anything.
+# That doesn't look like much. But rounding, in float32, was ten thousand times smaller.
+#
+# This was run C at the top. And it is why, in this course, **every training run is compared with one device**.
+# If a model doesn't fit on one device, compare a scaled-down version of it.
+#
+# *More about this:* {lesson:from_scratch} breaks an optimizer in three ways that nobody notices.
+
+# %% split-heading [markdown]
+# ## Split the model
+#
+# Each of our eight devices holds the whole model. With a model of this size nobody cares.
+# But take a weight matrix of 50,000 × 50,000 numbers. With its gradient and Adam's two averages it needs 40 GB.
+# If one device can't hold that, seven more copies won't help.
+#
+# So arrange the eight devices as a grid of 4 × 2.
+# The reviews are split four ways now, one part for each row of the grid.
+# Within a row, two devices split the *hidden units* between them.
+# Each of the two takes half of the columns of `W1`, half of `b1`, and the matching half of the rows of `W2`.
+# This is called **tensor parallelism**. Three layouts change:
+
+# %% split-layouts
+split_specs = dict(specs)
+split_specs["W1"] = [WHOLE, "model"]
+split_specs["b1"] = ["model"]
+split_specs["W2"] = ["model", WHOLE]
+
+grid = dtensor.create_mesh(
+    [("batch", 4), ("model", 2)], device_type="CPU"
+)
+split_layouts = layouts_on(grid, split_specs)
+show(split_layouts["W1"], (1200, 48))
+
+# %% split-run-text [markdown]
+# Four devices have the left half of `W1`, and four have the right half.
+# Model, step and loop stay as they are. A layout says where the work is done, not what is computed.
+# We train for 50 steps only, since we are going to move this run:
+
+# %% split-run
+split_model = Model(split_layouts)
+half = await live(
+    train(split_model, split_layouts, range(50)), steps=100
+)
+
+# %% split-catch-text [markdown]
+# It runs, and each device holds and computes only half a model. There must be a catch.
+
+# %% predict-catch [markdown]
+# A network has one hidden layer.
+# On a grid of 4 × 2, `batch` splits the reviews, and `model` splits the hidden units:
+# the columns of `W1` and the rows of `W2`.
+# A training step now has one all-reduce more than with `batch` alone. Where is it?
+#
+# - [x] `forward` In the forward pass
+#   A logit is a sum over all 48 hidden units, and no device has more than 24 of them.
+#   So the two devices of a row have to add up their halves.
+# - [ ] `backward` In the backward pass
+#   The gradients are sums over the reviews, as before. Each device needs them for its own hidden units only.
+# - [ ] `update` When the weights are updated
+#   Each device updates the part that it holds. It needs nobody for that.
+
+# %% reveal-catch
+x = place(train_x[:64], split_layouts["x"])
+y = place(train_y[:64], split_layouts["y"])
+if collectives(logits_of, split_model.weights, x):
+    answer = "forward"
+else:
+    answer = "backward"
+reveal("whole_game-catch", answer)
+
+# %% catch-list
+for each in collectives(train_step, split_model, x, y, step_1):
+    print(each)
+
+# %% catch-read [markdown]
+# There it is, at the top: an all-reduce over `model`.
+# Each row of the grid has 16 reviews, and each review has 2 logits of 4 bytes: 128 bytes.
+# The other six are familiar. The gradients of `W1`, `b1` and `W2` have halved to 115,200, 96 and 192 bytes,
+# because each device only needs those of its own hidden units.
+#
+# Don't let the 128 bytes deceive you. We have only two logits, and only one hidden layer.
+# The backward pass gets away without a sum over `model`:
+# that sum is needed for the gradient of the layer's *input*, and our input is the data.
+# Put another layer in front, and it is needed.
+# Each block of a transformer has two of these all-reduces in the forward pass and two in the backward pass,
+# of tensors as wide as the network.
+#
+# *More about this:* {lesson:splitting_the_model}, on tensor parallelism.
+
+# %% move-heading [markdown]
+# ## Stop it, and move it
+#
+# The run stands at step 50 of 100.
+# Say that you need these devices for something else, and get others, in another arrangement.
+# Save the model, with its weights and Adam's averages:
+
+# %% save
+import tempfile
+
+path = tempfile.mkdtemp() + "/half-way"
+_ = tf.train.Checkpoint(model=split_model).write(path)
+
+# %% move-text [markdown]
+# The new arrangement is a cube of 2 × 2 × 2.
+# Its new dimension, `feature`, splits the 1,200 numbers of each review, so that no device even sees a whole review any more.
+
+# %% move
+cube_specs = dict(split_specs)
+cube_specs["x"] = ["batch", "feature"]
+cube_specs["W1"] = ["feature", "model"]
+
+cube = dtensor.create_mesh(
+    [("batch", 2), ("feature", 2), ("model", 2)],
+    device_type="CPU",
+)
+cube_layouts = layouts_on(cube, cube_specs)
+
+# %% move-run-text [markdown]
+# Now a new model takes over what was saved, and goes on.
+# The file doesn't know which step comes next, so we have to say it.
+# `live` gets the records of the first half too, and continues their curve:
+
+# %% move-run
+moved_model = Model(cube_layouts)
+restored = tf.train.Checkpoint(model=moved_model).read(path)
+restored.assert_consumed()  # an error, if anything is missing
+
+rest = train(
+    moved_model, cube_layouts, range(len(half.steps), 100)
+)
+moved = await live(rest, half, steps=100)
+
+# %% moved-read [markdown]
+# Can you spot the move in the curve? Let's ask the numbers:
+
+# %% moved-same
+print("difference", about(largest_difference(moved, one), 0, 1e-5))
+accuracy = test_accuracy(moved_model, cube_layouts)
+print("test accuracy", about(accuracy, 0.85, 0.87))
+
+# %% strategy-text [markdown]
+# Fifty steps on a grid, fifty on a cube, and every loss agrees with that of one device.
+# The move was easy because a checkpoint stores each part of a tensor together with its position in the whole tensor.
+# It does not store the mesh.
+#
+# You have now made all four runs. Go back to the top and choose *all four*:
+# A, B and D lie exactly on top of each other, and C does not.
+#
+# *More about this:* {lesson:a_run}, on checkpoints, and {lesson:splitting_the_model}, on other meshes.
+
+# %% strategy-heading [markdown]
+# ## The same without layouts
+#
+# If you have a Keras model and want data parallelism, there is a shorter way: a **strategy**.
+# Here is one for two devices:
+
+# %% strategy
+devices = ["CPU:0", "CPU:1"]
+strategy = tf.distribute.MirroredStrategy(devices)
+
+with strategy.scope():
+    keras_model = tf.keras.Sequential(
+        [
+            tf.keras.Input((1200,)),
+            tf.keras.layers.Dense(48, activation="relu"),
+            tf.keras.layers.Dense(2),
+        ]
+    )
+
+# %% strategy-run-text [markdown]
+# The same optimizer, the same initial weights, the same 100 batches in the same order:
+
+# %% strategy-run
+with strategy.scope():
+    keras_model.compile(
+        optimizer=tf.keras.optimizers.Adam(3e-3),
+        loss=tf.keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True
+        ),
+    )
+
+keras_model.set_weights(
+    [values["W1"], values["b1"], values["W2"], values["b2"]]
+)
+fitted = keras_model.fit(
+    train_x[:6400],
+    train_y[:6400],
+    batch_size=64,
+    shuffle=False,
+    verbose=0,
+)
+
+print(f"fit        {fitted.history['loss'][0]:.4f}")
+print(f"one device {losses_of(one).mean():.4f}")
+
+# %% strategy-read [markdown]
+# These are mean losses over the 100 steps. They agree to four digits.
+#
+# *More about this:* {lesson:strategies}, on strategies, {lesson:custom_training}, on loops of your own,
+# and {lesson:workers}, on several machines.
+
+# %% which-heading [markdown]
+# ## Which should you take?
+#
+# Take a strategy if the model fits on one device.
+# Take layouts if it has to be split, or if you want to decide yourself who holds what.
+#
+# Layouts in TensorFlow are called **DTensor**. They work, but they are experimental, and names may still change.
+# For a new, large model you would rather choose JAX or PyTorch, which know meshes and layouts too.
+# If your model is in TensorFlow and has to be split, DTensor is the tool for it.
+# And it is a fine place to learn what all three do. A laptop is enough for nearly all of this course.
+#
+# ## 4,096 devices
+#
+# A laptop won't train a transformer with 146 billion parameters.
+# But you can estimate what each of 4,096 H100s would have to hold and to send, and how long that would take.
+# The planner below makes this estimate for 2,100 plans, that is, ways to arrange the devices, and shows you the fastest:
+
+# %% planner tags=["modelled"]
+from lessons.scale.how_long.explorer import ScaleOutExplorer
+
+ScaleOutExplorer("146", "H100", devices=4096, examples=512)
+
+# %% planner-read [markdown]
+# Read the first card with me.
+# It cuts the network into eight stages, and each stage eight ways along `model`, so one copy of the network takes 64 devices.
+# There are 64 such copies along `batch`, each with its own examples. A training step would take 0.78 s.
+#
+# The second card differs in one respect.
+# In the first, the copies share out among them what Adam keeps (this is called ZeRO-1).
+# It takes no longer, and more than halves the memory.
+#
+# Look at one number more: the devices would reach only 30 % of their peak.
+# Now choose a batch of 4,096 examples. A different plan wins, and it reaches 45 %. Why?
+# Keep the question: {lesson:how_long} has all you need to answer it,
+# and the page *How good is the model?* says how far you can trust such estimates.
+
+# %% doors [markdown]
+# ## Three doors
+#
+# - **I want to understand.** {Lesson:mesh_and_layout}, {lesson:communication}, {lesson:one_step},
+#   {lesson:splitting_the_model}, {lesson:how_long}, in this order.
+# - **I have a Keras model.** {Lesson:strategies}, {lesson:custom_training}, {lesson:workers}.
+# - **Something goes wrong.** {Lesson:from_scratch}; on the site, *What DTensor gets right* and *Troubleshooting*.
+#
+# [`whole_game.py`](../plain/whole_game.py) makes the runs of this notebook in one file.
+# It needs TensorFlow and NumPy alone, and makes its own data.
+# There you also see how eight virtual devices are made, and what `shard` does.
+
+# %% score
+score("whole_game")
