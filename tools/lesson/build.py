@@ -29,13 +29,11 @@ _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 _KERNEL_OF_APPENDICES = {**_KERNEL, "display_name": estimator.KERNEL_TITLE, "name": estimator.KERNEL}
 # What was measured stays folded until the reader runs the cell or opens it.
 _FOLDED = {"jupyter": {"outputs_hidden": True}}
-_SOLUTION_CELL = """\
+_FOLDED_TEXT = """\
 <details>
 <summary>{title}</summary>
 
-```python
-{code}
-```
+{text}
 
 </details>"""
 
@@ -87,7 +85,11 @@ def _built(
     course: Course, lesson: Lesson, cell: Cell, language: str, texts: Translate, *, solved: bool
 ) -> Cell:
     if cell.kind == "markdown":
-        return replace(cell, source=markdown_blocks.joined(texts(markdown_blocks.joined(cell.source))))
+        text = markdown_blocks.joined(texts(markdown_blocks.joined(cell.source)))
+        if (cell.cell_id or "").startswith("note-"):
+            title, _, text = text.partition("\n\n")
+            text = _FOLDED_TEXT.format(title=title, text=text)
+        return replace(cell, source=text)
     if "setup" in cell.tags:
         if lesson.is_appendix:
             return replace(cell, source=first_cell.of_appendices(cell.source, texts))
@@ -102,7 +104,7 @@ def _built(
 
 def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
     code = comments.translated(exercises.solution(exercise.source), texts)
-    text = _SOLUTION_CELL.format(title=texts(SOLUTION), code=code)
+    text = _FOLDED_TEXT.format(title=texts(SOLUTION), text=f"```python\n{code}\n```")
     return Cell("markdown", text, f"{exercise.cell_id}-solution", ("solution",))
 
 
