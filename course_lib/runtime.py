@@ -26,7 +26,7 @@ KINDS = ("CPU", "GPU")
 class _Request:
     """What `setup` asked for."""
 
-    devices: int = 1
+    devices: int = 0  # 0 before `setup`: then they are as the reader's own program made them
     kind: str = "CPU"
     seed: int = 0
 
@@ -111,10 +111,12 @@ def start_tensorflow() -> Any:
         import tensorflow as tf
 
         if not _tensorflow_has_started():
-            _choose_devices(tf)
+            if _request.devices:
+                _choose_devices(tf)
             tf.get_logger().setLevel("ERROR")
             tf.random.set_seed(_request.seed)
             tf.config.list_logical_devices()
+    _request.devices = _request.devices or len(tf.config.list_logical_devices("CPU"))
     _require_devices(tf, _request.devices, _request.kind)
     return tf
 
@@ -125,8 +127,8 @@ def device_kind() -> str:
 
 
 def num_devices() -> int:
-    """Returns how many devices there are to make meshes of: what `setup` was given."""
-    return _request.devices
+    """Returns how many devices there are to make meshes of: what `setup` was given, if it was called."""
+    return _request.devices or 1
 
 
 def _choose_devices(tf: Any) -> None:

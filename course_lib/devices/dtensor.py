@@ -21,6 +21,7 @@ from course_lib.specs.components import Comparison, Components
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.move import Move
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -106,7 +107,7 @@ def to_numpy(tensor: Any) -> Array:
 
 
 def _read(tensor: Any) -> Any:
-    return tensor.read_value() if isinstance(tensor, tf.Variable) else tensor
+    return tensor.value() if isinstance(tensor, tf.Variable) else tensor
 
 
 def no_combining() -> AbstractContextManager[object]:
@@ -114,12 +115,13 @@ def no_combining() -> AbstractContextManager[object]:
     return patch.dict(os.environ, {"DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE": "1"})
 
 
-def show(thing: Any, global_shape: Sequence[int] | None = None) -> DrawsItself:
+def show(thing: Any, global_shape: Sequence[int] | None = None, *, before: Any = None) -> DrawsItself:
     """Returns what a notebook draws of a mesh, of a layout with a shape, or of what devices hold of a tensor.
 
     Args:
         thing: a `dtensor.Mesh`, a `dtensor.Layout` (with `global_shape`), or a DTensor or DVariable.
         global_shape: the shape of the whole tensor that the layout is for.
+        before: the DTensor that it was before it got another layout: what each device kept and received.
 
     Raises:
         CourseError: something else, or a layout without a shape that fits it.
@@ -128,6 +130,8 @@ def show(thing: Any, global_shape: Sequence[int] | None = None) -> DrawsItself:
         return mesh_spec(thing)
     if isinstance(thing, dtensor.Layout):
         return layout_spec(thing).of(() if global_shape is None else global_shape)
+    if before is not None:
+        return Move(fetch_layout(before).of(before.shape), fetch_layout(thing).of(thing.shape))
     return Components.of(fetch_layout(thing), unpack(thing))
 
 
@@ -136,12 +140,12 @@ def compare(whole: npt.ArrayLike, tensor: Any) -> Comparison:
 
     Args:
         whole: the array, `[...] global`.
-        tensor: the DTensor or DVariable that was made of it.
+        tensor: the DTensor or DVariable that was made of it; a wrong shape is shown, too.
 
     Raises:
-        CourseError: no DTensor, or another shape.
+        CourseError: no DTensor, or a layout that does not fit the array.
     """
-    return Comparison(fetch_layout(tensor).of(tensor.shape), whole, unpack(tensor))
+    return Comparison(fetch_layout(tensor).of(np.shape(whole)), whole, unpack(tensor))
 
 
 def shard(whole: npt.ArrayLike, layout: Any) -> Any:

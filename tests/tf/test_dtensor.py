@@ -72,6 +72,15 @@ def test_shards_are_those_that_tensorflow_understands_and_makes_itself_on_every_
                 assert same(ours.unpack(split), predicted(value, layout)), str(layout)
 
 
+def test_copies_of_a_variable_that_differ_are_read_as_they_are():
+    """`read_value` outside of a `tf.function` gives every device the copy of device 0."""
+    mesh = MeshSpec([("batch", 8)])
+    layout = ours.to_layout(LayoutSpec([UNSHARDED], mesh), ours.create_mesh(mesh))
+    unlike = [tf.fill([32], float(device)) for device in range(8)]
+    read = ours.unpack(dtensor.DVariable(dtensor.pack(unlike, layout)))
+    assert [part[0] for part in read] == list(range(8))
+
+
 def test_a_mesh_of_more_devices_than_there_are_is_refused():
     with pytest.raises(CourseError, match="no device CPU:8"):
         ours.create_mesh(MeshSpec([("x", 9)]))

@@ -101,3 +101,16 @@ def test_colab_gets_its_widget_manager():
         say(calls)
         """
     ) == [["enabled"]]
+
+
+def test_a_program_that_never_calls_setup_keeps_the_devices_that_it_made():
+    assert run(
+        """
+        from course_lib import runtime
+        with runtime._quiet_native_logs():
+            import tensorflow as tf
+        (cpu,) = tf.config.list_physical_devices("CPU")
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 3)
+        say(len(course_lib.start_tensorflow().config.list_logical_devices("CPU")))
+        """
+    ) == [3]
