@@ -30,6 +30,7 @@ PAGES = (
     "initial_values",
     "step_parts",
     "how_good",
+    "silent_mistakes",
     "operations",
     "what_next",
     "library",
@@ -38,6 +39,7 @@ PAGES = (
     "versions",
     "notices",
 )
+REFERRED = ("silent_mistakes", "operations", "troubleshooting")  # lessons name these pages by their titles
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,16 @@ def _edition(sources: Sources, language: str) -> Edition:
 def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folder: Path) -> None:
     """Writes everything that Jupyter Book reads for one language to `folder`."""
     folder.mkdir(parents=True)
+    translate = translations(sources.catalogue(edition.language))
+    english = {page: (sources.book / "pages" / f"{page}.md").read_text(encoding="utf-8") for page in REFERRED}
+    titles = {page: translate(text.partition("\n")[0].removeprefix("# ")) for page, text in english.items()}
     for topic in edition.topics:
         text = sources.course.notebook(edition.language, topic).read_text(encoding="utf-8")
         for place in sources.course.places:  # pages are named by topics alone, so that their addresses stay
             text = text.replace(f"]({place.notebook}", f"]({place.topic}.ipynb")
+        for page, title in titles.items():  # as a text in a language emphasises or quotes it
+            for shown in (f"*{title}*", f"「{title}」"):
+                text = text.replace(shown, f"[{shown}]({page}.md)")
         (folder / f"{topic}.ipynb").write_text(text, encoding="utf-8")
     programs = sources.course.root / "notebooks" / "plain"
     if programs.is_dir():  # lessons link to ../plain/topic.py

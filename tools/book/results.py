@@ -40,10 +40,11 @@ def measured_values(language: str, folder: Path) -> dict[str, Any]:
 
 def epochs_of(run: Record) -> list[dict[str, str]]:
     """Returns for each epoch the lowest and highest value of each quantity, such as "0.512–0.688"."""
-    return [
-        {quantity: _spread([epoch[quantity] for epoch in seeds]) for quantity in QUANTITIES}
-        for seeds in zip(*run.epochs, strict=True)
-    ]
+    spreads = []
+    for seeds in zip(*run.epochs, strict=True):
+        values = {quantity: [epoch[quantity] for epoch in seeds] for quantity in QUANTITIES}
+        spreads.append({name: f"{min(each):.3f}–{max(each):.3f}" for name, each in values.items()})
+    return spreads
 
 
 def _schemes(source: str) -> dict[str, Any]:
@@ -54,10 +55,6 @@ def _schemes(source: str) -> dict[str, Any]:
         max(abs(loss - ours) for ours in losses) > APART for loss, *losses in zip(one, *others, strict=True)
     ]
     return {"source": source, "measured": measured, "apart": parted.index(True) + 1}
-
-
-def _spread(values: list[float]) -> str:
-    return f"{min(values):.3f}–{max(values):.3f}"
 
 
 def _curves(language: str, folder: Path, name: str, runs: Mapping[str, Record], titles: Titles) -> str:

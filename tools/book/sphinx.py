@@ -89,8 +89,8 @@ def drop_blank_outputs(app: Sphinx, doctree: nodes.document) -> None:
     """Removes outputs in which there is nothing to see: a display that was emptied when its cell ended."""
     del app
     for bundle in list(doctree.findall(_are("mime_bundle"))):
-        seen = bundle.astext().strip() or any(bundle.findall(_shows_something))
-        if not seen:
+        shown = bundle.findall(lambda node: isinstance(node, (nodes.image, nodes.raw)))
+        if not bundle.astext().strip() and not any(shown):
             bundle.parent.remove(bundle)
 
 
@@ -106,10 +106,6 @@ def fold_revealed(app: Sphinx, doctree: nodes.document) -> None:
         at = output.parent.index(output)
         output.parent.insert(at + 1, nodes.raw("", _END, format="html"))
         output.parent.insert(at, nodes.raw("", _BEGIN.format(words=words), format="html"))
-
-
-def _shows_something(node: nodes.Node) -> bool:
-    return isinstance(node, (nodes.image, nodes.raw))
 
 
 def _are(element: str) -> Callable[[nodes.Node], bool]:
