@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from statistics import median
 from typing import Any
 
@@ -23,7 +22,7 @@ measuring = syllabus.module("a_run.step_times").measuring
 def measure() -> list[dict[str, float]]:
     """Returns for each batch size the medians of what the lesson measures several times."""
     times = measuring(_steps_of(program("a_run")))
-    sizes = [[asdict(times(batch_size)) for _repeat in range(REPEATS)] for batch_size in BATCH_SIZES]
+    sizes = [[times(batch_size) for _repeat in range(REPEATS)] for batch_size in BATCH_SIZES]
     return [{name: median(each[name] for each in found) for name in found[0]} for found in sizes]
 
 

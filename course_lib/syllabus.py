@@ -99,7 +99,7 @@ def find(topic: object) -> Place | None:
 
 
 def module(name: str) -> Any:
-    """Returns a module of an installed lesson, such as "communication.ring", whatever its part."""
+    """Returns a module of an installed lesson, such as "all_reduce.ring", whatever its part."""
     topic, _dot, inner = name.partition(".")
     part = next((place.part for place in installed() if place.topic == topic), "")
     return import_module(".".join(filter(None, (PACKAGE, part, topic, inner))))

@@ -64,13 +64,12 @@ def collectives(
     return result_and_collectives(function, arguments, mesh or _mesh_of(arguments), combine=combine)[1]
 
 
-def explain(function: Any, *arguments: Any, wanted: Any = None) -> Explanation:
+def explain(function: Any, *arguments: Any) -> Explanation:
     """Returns the collectives that follow from the layouts beside those that TensorFlow runs; drawn.
 
     Args:
         function: `tf.matmul` of two matrices, or `dtensor.relayout` of a matrix to a layout.
         arguments: what to call it with.
-        wanted: the layout in which the one reader of a product takes it.
 
     Raises:
         CourseError: another function, no DTensors, or what TensorFlow 2.21 runs wrongly.
@@ -85,7 +84,7 @@ def explain(function: Any, *arguments: Any, wanted: Any = None) -> Explanation:
             allowed="tf.matmul, dtensor.relayout",
             cure=_("Take collectives: it shows what TensorFlow runs, for any function."),
         )
-    return rules[function](*map(_as_spec, arguments), *([] if wanted is None else [_as_spec(wanted)]))
+    return rules[function](*map(_as_spec, arguments))
 
 
 def _as_spec(given: Any) -> LayoutSpec | Sharding:
@@ -95,14 +94,14 @@ def _as_spec(given: Any) -> LayoutSpec | Sharding:
 
 
 def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Explanation:
-    """Returns the predicted communication of `A @ B` beside what TensorFlow runs. It draws itself.
+    """Returns the predicted communication of `x @ W` beside what TensorFlow runs. It draws itself.
 
     The factors are made, multiplied on the devices, and the product is compared with NumPy's. TensorFlow
     runs each all-reduce by itself here: otherwise it joins those that can run together.
 
     Args:
-        left: `A`, of the shape `[rows, inner] global`.
-        right: `B`, of the shape `[inner, columns] global`, on the same mesh.
+        left: `x`, of the shape `[rows, inner] global`.
+        right: `W`, of the shape `[inner, columns] global`, on the same mesh.
         wanted: the layout that the one reader of the product gives it.
 
     Raises:
@@ -146,7 +145,7 @@ def _compared(
     result, seen = result_and_collectives(function, tensors, predicted.result.mesh)
     layout = dtensor.fetch_layout(result)
     same = Comparison(layout.of(right.shape), right, dtensor.unpack(result)).agrees
-    return Explanation(predicted, tuple(seen), layout, device_kind(), values_agree=same)
+    return Explanation(predicted, tuple(seen), layout, values_agree=same)
 
 
 def _filled(sharding: Sharding) -> Array:

@@ -121,7 +121,7 @@ def check(exercise_id: str, answer: object) -> Result:
     try:
         hint_or_none = _hint(known, answer)
     except NotAnswered:
-        return Result(Status.OPEN, _not_answered(known))
+        return Result(Status.OPEN, _not_answered(known, answer))
     except CourseError as error:
         return Result(Status.WRONG, str(error))
     except (Exception, SystemExit) as error:
@@ -144,10 +144,13 @@ def yours_or_ours(exercise_id: str, answer: Any) -> Any:
 
 
 def _hint(known: Exercise, given: object) -> str | None:
-    answer = plain(answered(given))
+    """Returns what is wrong with an answer: its kind, or what the exercise's own check says."""
+    answer, right = plain(answered(given)), plain(known.right)
     if known.unanswered is not None and same(answer, known.unanswered):
         raise NotAnswered
-    return _wrong_kind(answer, plain(known.right), given) or known.verify(answer)
+    if isinstance(answer, CourseError) and isinstance(right, Sharding):
+        return _("The explorer refuses this choice: {problem}", problem=answer.problem)
+    return known.verify(answer) if _asked_for(answer) == _asked_for(right) else _unreadable(right, given)
 
 
 def _failed(known: Exercise, answer: object, error: BaseException) -> Result:
@@ -155,24 +158,22 @@ def _failed(known: Exercise, answer: object, error: BaseException) -> Result:
     if not (callable(known.right) and callable(answer)):
         return Result(Status.WRONG, _unreadable(plain(known.right), answer))
     if stumbled_over_a_stub(error):
-        return Result(Status.OPEN, _not_answered(known))
+        return Result(Status.OPEN, _not_answered(known, answer))
     return Result(Status.WRONG, _("Your function fails.") + "\n" + fault(error))
 
 
-def _not_answered(known: Exercise) -> str:
+def _not_answered(known: Exercise, given: object) -> str:
+    if isinstance(given, dict):
+        missing = [f"`{name}`" for name, value in given.items() if value is ...]
+        if 0 < len(missing) < len(given):
+            names = _(", ").join(missing)
+            return _(
+                "Not answered yet: {names}. Replace `...` in the cell above, then run it and this one.",
+                names=names,
+            )
     if known.unanswered is None:
         return _("Not answered yet. Replace `...` in the cell above, then run it and this one.")
     return _("Not answered yet. Choose in the explorer above, then run this cell.")
-
-
-def _wrong_kind(answer: object, right: object, given: object) -> str | None:
-    """Returns which kind of value is asked for, or None where the answer is of that kind.
-
-    Both are plain values; `given` is the answer as it was.
-    """
-    if isinstance(answer, CourseError) and isinstance(right, Sharding):
-        return _("The explorer refuses this choice: {problem}", problem=answer.problem)
-    return None if _asked_for(answer) == _asked_for(right) else _unreadable(right, given)
 
 
 def _unreadable(right: object, given: object) -> str:

@@ -57,16 +57,16 @@ def on_devices() -> Iterator[tuple[Any, Any]]:
 
 
 def guarded(layout: Any) -> Any:
-    """Returns a real layout, of which `num_shards` raises an error for an axis that it lacks.
+    """Returns a real layout, of which `num_shards` raises an error for what is none of its axes.
 
-    TensorFlow would end the process there.
+    TensorFlow would end the process at a wrong number.
     """
-    num_shards, num_axes = layout.num_shards, len(layout.sharding_specs)
+    num_shards, axes = layout.num_shards, range(len(layout.sharding_specs))
 
     def checked(axis: int) -> Any:
-        if not 0 <= axis < num_axes:
+        if axis not in axes:
             raise IndexError(
-                _("The layout has no axis {axis}: here TensorFlow would end the process.", axis=axis)
+                _("{given!r} is no axis of this layout. Its axes: {axes}.", given=axis, axes=[*axes])
             )
         return num_shards(axis)
 
@@ -84,7 +84,7 @@ def refuse_new_axis(function: Any) -> None:
         source = inspect.getsource(inspect.unwrap(function))
     except (OSError, TypeError):  # there is none to read
         return
-    if _NEW_AXIS.search(source):
+    if _NEW_AXIS.search(re.sub("#.*", "", source)):
         raise CourseError(
             _("A new axis in square brackets, such as `x[:, None]`, can end the process on a DTensor."),
             allowed=_("slices without None or tf.newaxis"),

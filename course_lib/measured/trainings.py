@@ -8,7 +8,7 @@ from typing import Any
 from course_lib.i18n import _, labelled
 from course_lib.measured.files import Record
 from course_lib.pictures.curves import Panels, Picture
-from course_lib.watch.curves import SMOOTHING_STEPS, curves, splits_of, summary
+from course_lib.watch.curves import curves, splits_of, summary
 from course_lib.watch.records import History
 
 
@@ -32,7 +32,7 @@ def picture(runs: Mapping[str, Record]) -> Picture:
     """Returns the curves of several runs' first seeds in one picture, in the reader's language."""
     histories = {name: history(run) for name, run in runs.items()}
     num_steps = max(each.last_step for each in histories.values())
-    panels = Panels(tuple(histories), num_steps, SMOOTHING_STEPS, splits_of(histories.values()))
+    panels = Panels(tuple(histories), num_steps, splits_of(histories.values()))
     panels.show([curves(each) for each in histories.values()])
     described = _("; ").join(labelled(name, summary(each)) for name, each in histories.items())
     return Picture(

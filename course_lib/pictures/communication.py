@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
-from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell
 from course_lib.pictures.devices import mesh_drawing
 from course_lib.pictures.figures import Figure, draw, headed
 from course_lib.pictures.shapes import node
-from course_lib.pictures.sharding import require_drawable
+from course_lib.pictures.sharding import move_part, require_drawable
 from course_lib.pictures.tensors import small_tensor
 from course_lib.pictures.text import mark
 from course_lib.specs.collectives import Collective
 from course_lib.specs.communication import Communication, Rule, Step
 from course_lib.specs.explanation import Explanation, Pair
+from course_lib.specs.move import Move
 from course_lib.specs.sharding import Sharding
 
 _WIDTH, _GAP, _SMALL, _TEXT = 720.0, 24.0, 11.0, 12.0
@@ -50,6 +50,9 @@ def _explanation_figure(explanation: Explanation) -> Figure:
     """Returns the tensors, the steps and what they come to."""
     drawings = [arranging.flowing(tensor_drawings(explanation.predicted), _GAP, _WIDTH)]
     text = words.tensor_lines(explanation.predicted)
+    if len(explanation.predicted.operands) == 1:
+        moved, lines = move_part(Move(explanation.predicted.operands[0], explanation.predicted.result))
+        drawings, text = [moved], [*text, "", *lines]
     for row in pair_rows(explanation):
         changes = [] if row.change is None else [row.change]
         exchanges = arranging.flowing(row.exchanges, _GAP, _WIDTH)
@@ -75,7 +78,7 @@ def step_rows(communication: Communication) -> list[Row]:
             change_drawing(step),
             [collective_drawing(step.collective)],
             words.collective_text(step.collective),
-            [rules.reason(step)],
+            [words.reason(step)],
         )
         for at, step in enumerate(communication.steps, start=1)
     ]
@@ -95,7 +98,7 @@ def _pair_row(at: int, pair: Pair) -> Row:
     ]
     if step is None:
         return Row(_("{number}. Not predicted", number=at), None, exchanges, words.pair_lines(pair), [])
-    why = [rules.reason(step), *rules.emulated(pair)]
+    why = [words.reason(step), *words.emulated(pair)]
     return Row(words.step_title(at, step), change_drawing(step), exchanges, words.pair_lines(pair), why)
 
 

@@ -9,19 +9,19 @@ from fractions import Fraction
 from course_lib.i18n import _, join_sentences, labelled, ngettext
 from course_lib.pictures.text import marked
 from course_lib.specs.collectives import Collective, Kind
-from course_lib.specs.communication import Communication, Rule, Step
+from course_lib.specs.communication import FACTORS, PRODUCT, Communication, Rule, Step
 from course_lib.specs.explanation import Explanation, Pair
 from course_lib.specs.sharding import Sharding
 
-_FACTORS = ("A", "B")
+_FREE = (Rule.CUT, Rule.INNER, Rule.WANTED)
 _ROMAN = ((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
 
 
 def title(communication: Communication) -> str:
     """Returns what is done: two tensors are multiplied, or one gets another layout."""
     operands, result = communication.operands, communication.result
-    if len(operands) == len(_FACTORS):
-        return _("The matrix product A @ B on the mesh {mesh}", mesh=result.mesh)
+    if len(operands) == len(FACTORS):
+        return _("The matrix product x @ W on the mesh {mesh}", mesh=result.mesh)
     return _(
         "From the layout {source} to {target} on the mesh {mesh}",
         source=operands[0].layout,
@@ -32,8 +32,8 @@ def title(communication: Communication) -> str:
 
 def tensor_names(communication: Communication) -> list[tuple[str, Sharding]]:
     """Returns each tensor with its name: what goes in, and what comes out."""
-    named = list(zip(_FACTORS, communication.operands, strict=False))
-    return [*named, ("AB", communication.result)] if len(named) > 1 else named
+    named = list(zip(FACTORS, communication.operands, strict=False))
+    return [*named, (PRODUCT, communication.result)] if len(named) > 1 else named
 
 
 def step_title(number: int, step: Step) -> str:
@@ -144,10 +144,96 @@ def verdict(explanation: Explanation) -> str:
         agrees = _("TensorFlow ran what was predicted. Layout and values of the result are right.")
     else:
         agrees = _(
-            "But for the replacement on CPUs, TensorFlow ran what was predicted. Layout and values of the"
-            " result are right."
+            "Apart from all-reduces in place of all-gathers, TensorFlow ran what was predicted."
+            " Layout and values of the result are right."
         )
     return marked(join_sentences(wrong or [agrees]), agrees=not wrong)
+
+
+def reason(step: Step) -> str:
+    """Returns why a step is taken, and what its collective does."""
+    if step.collective is not None:
+        return join_sentences([reasons(step)[step.rule], what_it_does(step.collective.kind)])
+    if step.rule not in _FREE:
+        return _("Along this mesh dimension there is one device only. Nothing is sent.")
+    return join_sentences([reasons(step)[step.rule], _("Each device cuts its part out; nothing is sent.")])
+
+
+def reasons(step: Step) -> dict[Rule, str]:
+    """Returns for every rule why it asks for a step such as this one."""
+    name = _(", ").join(step.collective.mesh_dims if step.collective else ())
+    tensor = step.tensor
+    return {
+        Rule.CUT: _("Each device already holds all of its new block of {tensor}.", tensor=tensor),
+        Rule.MOVE: _("{name} moves from one axis of {tensor} to the other.", name=name, tensor=tensor),
+        Rule.GATHER: _(
+            "Parts of {tensor} that lie on different devices along {name} have to come together.",
+            tensor=tensor,
+            name=name,
+        ),
+        Rule.ROWS_LIKE_COLUMNS: _(
+            "{name} splits the rows of x and the columns of W, but can split one axis of the product only:"
+            " {tensor} is gathered.",
+            name=name,
+            tensor=tensor,
+        ),
+        Rule.ROWS_LIKE_ROWS: _(
+            "{name} splits the rows of x and the rows of W. The rows of W are summed over, and {name} cannot"
+            " split the sum and the rows of the product at once: W is gathered.",
+            name=name,
+        ),
+        Rule.COLUMNS_LIKE_COLUMNS: _(
+            "{name} splits the columns of x and the columns of W. The columns of x are summed over, and"
+            " {name} cannot split the sum and the columns of the product at once: x is gathered.",
+            name=name,
+        ),
+        Rule.INNER: _(
+            "The other factor is split along the axis that is summed over: {tensor} is cut likewise.",
+            tensor=tensor,
+        ),
+        Rule.PARTIAL_SUM: _(
+            "The axis that is summed over is split over {name}: each device has added its own terms only.",
+            name=name,
+        ),
+        Rule.OUTPUT: _(
+            "{name} splits the rows of x and the columns of W. DTensor then splits neither axis of the"
+            " product over {name}.",
+            name=name,
+        ),
+        Rule.WANTED: _("What reads the product wants this axis split: {tensor} is cut.", tensor=tensor),
+        Rule.ROWS_WANTED: _(
+            "{name} splits the rows of x and the columns of W, but can split one axis of the product only."
+            " What reads the product wants its rows split: W is gathered.",
+            name=name,
+        ),
+    }
+
+
+def emulated(pair: Pair) -> list[str]:
+    """Returns what ran in the place of the predicted collective, where another one was to run and did."""
+    planned = pair.step.collective if pair.step else None
+    if planned is None or pair.expected is None or planned == pair.expected or not pair.agrees:
+        return []
+    runs = ngettext(
+        "By default DTensor (TensorFlow 2.21) runs an all-reduce of {size} byte in place of the {kind}.",
+        "By default DTensor (TensorFlow 2.21) runs an all-reduce of {size} bytes in place of the {kind}.",
+        pair.expected.payload_bytes,
+        kind=planned.kind,
+        size=f"{pair.expected.payload_bytes:,}",
+    )
+    if planned.kind is Kind.ALL_GATHER:
+        return [join_sentences([runs, _("Each device of a group adds its part, and zeros for the others.")])]
+    return [join_sentences([runs, _("Each device keeps its part of the sum.")])]
+
+
+def what_it_does(kind: Kind) -> str:
+    """Returns what a collective does for the devices of a group."""
+    return {
+        Kind.ALL_REDUCE: _("The all-reduce adds what the devices of a group hold; each receives the sum."),
+        Kind.ALL_GATHER: _("The all-gather joins what the devices of a group hold; each receives the whole."),
+        Kind.REDUCE_SCATTER: _("The reduce-scatter adds; each device of a group receives a part of the sum."),
+        Kind.ALL_TO_ALL: _("In the all-to-all each device sends each other one of its group a part."),
+    }[kind]
 
 
 def _sent(collective: Collective) -> str:

@@ -32,6 +32,7 @@ STYLES: tuple[tuple[str, Any, str], ...] = (
     ("#000000", (0, (3, 6)), "v"),
     ("#9A6A00", (0, (1, 5)), "P"),
 )
+SMOOTHING_STEPS = 20  # of which a train line shows the mean
 _WIDTH_INCHES, _PANEL_HEIGHT_INCHES, _LEGEND_ROW_INCHES, _DOTS_PER_INCH = 9.0, 3.1, 0.25, 100
 
 
@@ -74,7 +75,6 @@ class Panels:
     Args:
         names: what each run is called in the legend.
         num_steps: the last step for which there is room.
-        mean_of: over how many steps each value of a train line is the mean.
         splits: which lines the legend names; a run that is never evaluated has no test line.
 
     Attributes:
@@ -82,7 +82,7 @@ class Panels:
     """
 
     def __init__(
-        self, names: Sequence[str], num_steps: int, mean_of: int, splits: Sequence[Split] = ("train", "test")
+        self, names: Sequence[str], num_steps: int, splits: Sequence[Split] = ("train", "test")
     ) -> None:
         rows = -(-len(names) * len(splits) // 2)  # the legend has two columns
         legend_inches = _LEGEND_ROW_INCHES * (rows + 0.5)
@@ -99,7 +99,7 @@ class Panels:
         self._axes = self._make_axes(num_steps)
         self.lines: dict[tuple[str, str, str], Line2D] = {}
         train_text = ngettext(
-            "train (mean of the last {count} step)", "train (mean of the last {count} steps)", mean_of
+            "train (mean of the last {count} step)", "train (mean of the last {count} steps)", SMOOTHING_STEPS
         )
         for name, style in zip(names, STYLES, strict=False):
             self._add_run(name, train_text, *style)

@@ -15,10 +15,11 @@ from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell, colour
 from course_lib.pictures.shapes import Node, node
-from course_lib.pictures.tensors import thumbnails, value_width, values_drawing
+from course_lib.pictures.tensors import pieces_drawing, thumbnails, value_width, values_drawing
 from course_lib.pictures.text import MOST_VALUES, device_sentences
 from course_lib.specs.components import Components
 from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.move import Move
 from course_lib.specs.sharding import Block, Sharding
 
 _HEAD, _LEAST_WIDTH, _NOTE_SIZE, _NOTE_HEIGHT = 20.0, 54.0, 10.0, 13.0
@@ -63,6 +64,12 @@ def observed_cards(components: Components) -> list[Drawing]:
         notes = [] if few else [str(component.shape)]
         cards.append(_card(at, held, label, drawing, notes, wrong=held != expected[at]))
     return cards
+
+
+def moved_cards(move: Move) -> list[Drawing]:
+    """Returns the devices with what each holds after a move, and where it comes from."""
+    devices = range(move.after.mesh.size)
+    return [_card(device_id, None, "", pieces_drawing(move, device_id), []) for device_id in devices]
 
 
 def mesh_parts(mesh: MeshSpec, cards: Sequence[Drawing]) -> list[Drawing]:

@@ -101,7 +101,7 @@ def tab(x: float, y: float, width: float, height: float, *, fill: str, radius: f
     return node("path", d=outline, fill=fill)
 
 
-def stripes(width: float, height: float, *, stroke: str, falling: bool = False) -> Node:
+def stripes(width: float, height: float, *, stroke: str) -> Node:
     """Returns slanted lines that fill the rectangle from (0, 0) to (`width`, `height`).
 
     They are lines and no pattern of SVG: a pattern is found by its id, of which a page may have several.
@@ -109,8 +109,7 @@ def stripes(width: float, height: float, *, stroke: str, falling: bool = False) 
     lines = []
     for start in range(-int(height), int(width), _STRIPE_STEP):
         left, right = max(start, 0.0), min(start + height, width)
-        upper, lower = left - start, right - start
-        ends = (upper, lower) if falling else (height - upper, height - lower)
+        ends = height - (left - start), height - (right - start)
         lines.append(f"M{number(left)} {number(ends[0])}L{number(right)} {number(ends[1])}")
     return node("path", class_="stripes", d="".join(lines), stroke=stroke, stroke_width=_STRIPE_WIDTH)
 

@@ -8,12 +8,27 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.devices import mesh_drawing, observed_cards, plain_cards, predicted_cards
+from course_lib.pictures.devices import (
+    mesh_drawing,
+    moved_cards,
+    observed_cards,
+    plain_cards,
+    predicted_cards,
+)
 from course_lib.pictures.figures import Figure, draw, framed, headed
 from course_lib.pictures.tensors import tensor_drawing
-from course_lib.pictures.text import axis_notes, block_lines, holding_lines, marked, mesh_lines, summary
+from course_lib.pictures.text import (
+    axis_notes,
+    block_lines,
+    holding_lines,
+    marked,
+    mesh_lines,
+    move_lines,
+    summary,
+)
 from course_lib.specs.components import Array, Comparison, Components
 from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.move import Move
 from course_lib.specs.sharding import Sharding
 
 _Part = tuple[str, Drawing, Sequence[str]]  # a heading, a drawing, and lines that say the same
@@ -37,30 +52,39 @@ def _sharding_figure(sharding: Sharding) -> Figure:
 
 @draw.register
 def _components_figure(components: Components) -> Figure:
-    sharding = _with_bytes(components)
-    title = _(
-        "Real components with the layout {layout} on the mesh {mesh}",
-        layout=sharding.layout,
-        mesh=sharding.mesh,
-    )
-    parts = [_tensor_part(sharding, components.whole), _observed_part(_("Devices"), components)]
-    return _figure(title, sharding, parts)
+    layout, shape = components.sharding.layout, components.sharding.global_shape
+    sharding = layout.of(shape, element_bytes=components.whole.itemsize)
+    parts = [_tensor_part(sharding, components.whole)]
+    if not isinstance(components, Comparison):
+        title = _(
+            "Real components with the layout {layout} on the mesh {mesh}", layout=layout, mesh=layout.mesh
+        )
+        return _figure(title, sharding, [*parts, _observed_part(_("Devices"), components)])
+    title = _("Prediction and reality: layout {layout} on the mesh {mesh}", layout=layout, mesh=layout.mesh)
+    parts += [_predicted_part(_("Prediction"), sharding), _observed_part(_("Reality"), components)]
+    return _figure(title, sharding, parts, components)
 
 
 @draw.register
-def _comparison_figure(comparison: Comparison) -> Figure:
-    sharding = _with_bytes(comparison)
+def _move_figure(move: Move) -> Figure:
+    source, target, mesh = move.before.layout, move.after.layout, move.after.mesh
     title = _(
-        "Prediction and reality: layout {layout} on the mesh {mesh}",
-        layout=sharding.layout,
-        mesh=sharding.mesh,
+        "From the layout {source} to {target} on the mesh {mesh}", source=source, target=target, mesh=mesh
     )
-    parts = [
-        _tensor_part(sharding, comparison.whole),
-        _predicted_part(_("Prediction"), sharding),
-        _observed_part(_("Reality"), comparison),
+    drawing, lines = move_part(move)
+    return headed(title, [drawing], ["", *lines], width=max(drawing.width, _LEAST_WIDTH))
+
+
+def move_part(move: Move) -> tuple[Drawing, list[str]]:
+    """Returns the devices after a move, and lines that say the same."""
+    require_drawable(move.before, most=2)
+    notes = [
+        _("Dashes: what a device held before. Thick edges: what stays."),
+        _("←2: what comes from device 2. Equal colours: parts of the same block."),
     ]
-    return _figure(title, sharding, parts, comparison)
+    said = arranging.lines_of_text(notes, size=12, max_width=_LEAST_WIDTH, fill=shapes.SOFT_INK)
+    cards = mesh_drawing(move.after.mesh, moved_cards(move))
+    return arranging.stacked([said, cards], 12), move_lines(move)
 
 
 def _figure(
@@ -99,24 +123,19 @@ def _observed_part(heading: str, components: Components) -> _Part:
     return heading, mesh_drawing(components.sharding.mesh, observed_cards(components)), lines
 
 
-def _with_bytes(components: Components) -> Sharding:
-    sharding = components.sharding
-    return sharding.layout.of(sharding.global_shape, element_bytes=components.whole.itemsize)
-
-
-def require_drawable(sharding: Sharding) -> None:
+def require_drawable(sharding: Sharding, most: int = _MOST_AXES) -> None:
     """Checks that the tensor has few enough axes for a picture.
 
     Raises:
-        CourseError: it has more than 3.
+        CourseError: it has more than `most`.
     """
-    if len(sharding.global_shape) > _MOST_AXES:
+    if len(sharding.global_shape) > most:
         raise CourseError(
             ngettext(
                 "A tensor of {count} axis cannot be drawn.",
                 "A tensor of {count} axes cannot be drawn.",
                 len(sharding.global_shape),
             ),
-            allowed=_("0 to {most} axes", most=_MOST_AXES),
+            allowed=_("0 to {most} axes", most=most),
             cure=_("Reshape the tensor, or look at it without a picture: layout.of(global_shape).shards."),
         )

@@ -6,7 +6,7 @@ before these two make planes next to each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_lib.pictures import arranging, shapes
@@ -15,13 +15,14 @@ from course_lib.pictures.cells import Line, Place, cell, colour
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.text import form_value
 from course_lib.specs.components import Array
-from course_lib.specs.sharding import Block, Sharding
+from course_lib.specs.move import Move
+from course_lib.specs.sharding import Block, Index, Sharding
 
 _SHEET_OFFSET = 4.0
 _MOST_SHEETS = 4
 _LABEL_SIZE, _VALUE_SIZE, _VALUE_HEIGHT = 15.0, 10.5, 17.0
 _GRID_LINE, _LEAST_CELL = "#1B1F2433", 7.0
-_SIDE, _SMALL_SIDE, _THUMBNAIL_SIDE = 170.0, 110.0, 44.0
+_SIDE, _SMALL_SIDE, _MOVED_SIDE, _THUMBNAIL_SIDE = 170.0, 110.0, 88.0, 44.0
 
 
 def tensor_drawing(sharding: Sharding, *, outlines: bool = False) -> Drawing:
@@ -63,35 +64,48 @@ def thumbnails(sharding: Sharding) -> dict[int | None, Drawing]:
     return maps
 
 
-def value_width(components: Sequence[Array], form: Callable[[object], str] = form_value) -> float:
+def pieces_drawing(move: Move, device_id: int) -> Drawing:
+    """Returns a map of the tensor with what a device has of it after a move, and dashes where its part was.
+
+    A piece has the colour of the block that it was in. One that stays has a thick edge; to others an arrow
+    points from the device that sends them.
+    """
+    cut, (rows, columns) = _cut(move.before, _MOVED_SIDE), (1, *move.before.global_shape)[-2:]
+    width, height = cut.width / max(columns, 1), cut.height / max(rows, 1)
+
+    def place(index: Index) -> Place:
+        (top, bottom), (left, right) = [(part.start, part.stop) for part in (slice(0, 1), *index)[-2:]]
+        return left * width, top * height, (right - left) * width, (bottom - top) * height
+
+    nodes = [*cell((0, 0, cut.width, cut.height), fill=shapes.EMPTY, stroke_width=0.6)]
+    for index, block, source in move.pieces(device_id):
+        stays = source == device_id
+        label = [] if stays else [Line(f"←{source}", 3.5, 9.5)]
+        nodes += cell(place(index), *label, fill=block, stroke_width=2 if stays else 0.6)
+    nodes += cell(place(move.before.shards[device_id]), fill="none", stroke=shapes.INK, dashes="3 3")
+    return Drawing(cut.width, cut.height, tuple(nodes))
+
+
+def value_width(components: Sequence[Array]) -> float:
     """Returns how wide a cell must be for every value of all components."""
-    values = (form(value) for component in components for value in component.reshape(-1).tolist())
+    values = (form_value(value) for component in components for value in component.reshape(-1).tolist())
     return max([18.0, *(len(value) * _VALUE_SIZE * 0.62 + 6 for value in values)])
 
 
-def values_drawing(
-    component: Array,
-    fill: str,
-    width: float,
-    form: Callable[[object], str] = form_value,
-    *,
-    halo: bool = False,
-) -> Drawing:
+def values_drawing(component: Array, fill: str, width: float) -> Drawing:
     """Returns a component with the value of each element in its cell, planes of 3 axes under each other.
 
     Args:
         component: the values, `[...] local`.
         fill: the colour of the cells.
         width: of a cell.
-        form: writes one value.
-        halo: whether the values stand on stripes.
     """
     last = component.shape[-1] if component.ndim else 1
-    values = [form(value) for value in component.reshape(-1).tolist()]
+    values = [form_value(value) for value in component.reshape(-1).tolist()]
     nodes: list[Node] = []
     for at, value in enumerate(values):
         place = at % last * width, at // last * _VALUE_HEIGHT, width, _VALUE_HEIGHT
-        nodes += cell(place, Line(value, size=_VALUE_SIZE, monospace=True, halo=halo), fill=fill)
+        nodes += cell(place, Line(value, size=_VALUE_SIZE, monospace=True), fill=fill)
     return Drawing(width * last, _VALUE_HEIGHT * max(len(values) // max(last, 1), 1), tuple(nodes))
 
 

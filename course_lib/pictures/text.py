@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from course_lib.i18n import _, join_sentences, ngettext, num_columns
 from course_lib.specs.components import Array
 from course_lib.specs.mesh import MeshSpec
-from course_lib.specs.sharding import Sharding
+from course_lib.specs.move import Move
+from course_lib.specs.sharding import Sharding, index_text
 
 MOST_VALUES = 12
 
@@ -21,14 +22,14 @@ def form_value(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def array_text(array: Array, form: Callable[[object], str] = form_value) -> str:
+def array_text(array: Array) -> str:
     """Returns the values of an array on one line, or its shape if they are too many.
 
     >>> import numpy as np
     >>> array_text(np.arange(6.0).reshape(2, 3)), array_text(np.zeros((100, 8)))
     ('[[0 1 2] [3 4 5]]', '(100, 8)')
     """
-    return _nested(array.tolist(), form) if array.size <= MOST_VALUES else str(array.shape)
+    return _nested(array.tolist()) if array.size <= MOST_VALUES else str(array.shape)
 
 
 def table(rows: Iterable[Sequence[str]]) -> list[str]:
@@ -69,6 +70,20 @@ def holding_lines(
     ]
     named = _named_devices(sharding.mesh)
     return table([*device, content] for device, content in zip(named, held, strict=True))
+
+
+def move_lines(move: Move) -> list[str]:
+    """Returns for each device what it holds after a move, and from which device it gets that."""
+    lines = []
+    for device_id, place in enumerate(_named_devices(move.after.mesh)):
+        pieces = [
+            _("{index} stays", index=index_text(index))
+            if source == device_id
+            else _("{index} from {source}", index=index_text(index), source=source)
+            for index, _block, source in move.pieces(device_id)
+        ]
+        lines.append([*place, _("; ").join(pieces)])
+    return table(lines)
 
 
 def block_lines(sharding: Sharding, whole: Array | None = None) -> list[str]:
@@ -158,7 +173,7 @@ def _named_devices(mesh: MeshSpec) -> list[list[str]]:
     return [[devices_text([device_id]), place_text(mesh, device_id)] for device_id in range(mesh.size)]
 
 
-def _nested(values: object, form: Callable[[object], str]) -> str:
+def _nested(values: object) -> str:
     if isinstance(values, list):
-        return "[" + " ".join(_nested(value, form) for value in values) + "]"
-    return form(values)
+        return "[" + " ".join(_nested(value) for value in values) + "]"
+    return form_value(values)

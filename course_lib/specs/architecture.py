@@ -81,7 +81,6 @@ class Architecture:
         sizes: the size of each axis, without the batch.
         repeats: how often it has each variable that belongs to a repeated block.
         into_block: the tensor that goes into each block.
-        whole: the axes that no plan is to split.
         selective: the results that take much memory and little time, for selective recomputation.
     """
 
@@ -92,7 +91,6 @@ class Architecture:
     sizes: Mapping[str, int]
     repeats: Mapping[str, int] = field(default_factory=dict)
     into_block: str = ""
-    whole: Axes = ()
     selective: Axes = ()
 
     @property
@@ -119,7 +117,7 @@ class Architecture:
         held = plan.shardings(self.tensors, {**self.sizes, BATCH: batch_size})
         splits = {axis: name for axis, name in plan.splits.items() if plan.num_shards(axis) > 1}
         for tensor, dims, times, is_gradient in self.additions(splits):
-            payload, data = held[tensor].bytes_per_device(4), plan.num_shards(BATCH)
+            payload, data = held[tensor].bytes_per_device(), plan.num_shards(BATCH)
             kinds = {Kind.ALL_REDUCE: payload}
             if zero and dims == (plan.splits[BATCH],) and tensor in self.variables:
                 free = [axis for axis in self.variables[tensor] if axis not in splits]

@@ -16,7 +16,8 @@ from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import Sharding
 
-_FLOAT32_BYTES, _MATRIX_AXES = 4, 2
+FACTORS, PRODUCT = ("x", "W"), "x @ W"
+_MATRIX_AXES = 2
 _Stage = tuple["Rule", tuple[str, ...], Kind | None, list[str]]  # why, the layout after it, how, over what
 
 
@@ -27,16 +28,16 @@ class Rule(StrEnum):
     MOVE = "move"  # only one mesh dimension changes, from one axis to the other
     CUT = "cut"  # what is to be split is unsharded: each device keeps its part
     GATHER = "gather"  # what does not stay split is joined
-    # A product A @ B
-    ROWS_LIKE_COLUMNS = "rows like columns"  # one mesh dimension splits A's rows and B's columns: gather one
-    ROWS_LIKE_ROWS = "rows like rows"  # one mesh dimension splits the rows of both: gather B's
-    COLUMNS_LIKE_COLUMNS = "columns like columns"  # one splits the columns of both: gather A's
+    # A product x @ W
+    ROWS_LIKE_COLUMNS = "rows like columns"  # one mesh dimension splits x's rows and W's columns: gather one
+    ROWS_LIKE_ROWS = "rows like rows"  # one mesh dimension splits the rows of both: gather W's
+    COLUMNS_LIKE_COLUMNS = "columns like columns"  # one splits the columns of both: gather x's
     INNER = "inner"  # only one factor's inner axis is split: the other's is cut likewise
     PARTIAL_SUM = "partial sum"  # the inner axis is split: each device has a part of every sum
     OUTPUT = "output"  # what would split both axes of the product splits neither
     # A product with one reader
     WANTED = "wanted"  # an unsharded axis is cut beforehand as the reader wants it
-    ROWS_WANTED = "rows wanted"  # as ROWS_LIKE_COLUMNS, and the reader wants the rows: gather B's columns
+    ROWS_WANTED = "rows wanted"  # as ROWS_LIKE_COLUMNS, and the reader wants the rows: gather W's columns
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Step:
     """One change of the layout of a tensor, or one sum over devices.
 
     Attributes:
-        tensor: what the tensor is called: `A`, `B` or `AB`.
+        tensor: what the tensor is called: `x`, `W` or `x @ W`.
         rule: why.
         source: what the tensor is before; where devices add, the parts have this layout.
         sharding: what the tensor is afterwards.
@@ -83,7 +84,7 @@ class Communication:
         return float(sum(collective.bytes_sent for collective in self.collectives))
 
 
-def relayout(source: Sharding, target: LayoutSpec, tensor: str = "A") -> Communication:
+def relayout(source: Sharding, target: LayoutSpec, tensor: str = "x") -> Communication:
     """Returns what devices exchange to give a matrix another layout.
 
     A mesh dimension that only moves from one axis to the other takes an all-to-all. Else what can be cut
@@ -131,7 +132,7 @@ def relayout(source: Sharding, target: LayoutSpec, tensor: str = "A") -> Communi
 
 
 def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Communication:
-    """Returns what devices exchange to multiply two matrices that are laid out: `A @ B`.
+    """Returns what devices exchange to multiply two matrices that are laid out: `x @ W`.
 
     >>> from course_lib import MeshSpec
     >>> mesh = MeshSpec([("x", 4), ("y", 2)])
@@ -143,8 +144,8 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
     all-gather over x, 256 bytes; all-gather over x, 256 bytes
 
     Args:
-        left: `A`, of the shape `[rows, inner] global`.
-        right: `B`, of the shape `[inner, columns] global`, on the same mesh.
+        left: `x`, of the shape `[rows, inner] global`.
+        right: `W`, of the shape `[inner, columns] global`, on the same mesh.
         wanted: the layout that the one reader of the product gives it; DTensor plans the product for it.
 
     Raises:
@@ -157,25 +158,25 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
     wishes = (UNSHARDED, UNSHARDED) if wanted is None else wanted.sharding_specs
     here, there = _outer(left.layout, right.layout, wishes)
     inner, twice = _inner(left.layout, right.layout), _split_twice(left.layout, right.layout)
-    first = _ready("A", left, [here, inner], Rule.ROWS_LIKE_COLUMNS if twice else Rule.COLUMNS_LIKE_COLUMNS)
-    second = _ready("B", right, [inner, there], Rule.ROWS_WANTED if twice else Rule.ROWS_LIKE_ROWS)
+    first = _ready("x", left, [here, inner], Rule.ROWS_LIKE_COLUMNS if twice else Rule.COLUMNS_LIKE_COLUMNS)
+    second = _ready("W", right, [inner, there], Rule.ROWS_WANTED if twice else Rule.ROWS_LIKE_ROWS)
     shape = left.global_shape[0], right.global_shape[1]
     whole = LayoutSpec([here, there], left.mesh).of(shape, element_bytes=left.element_bytes)
     sums = []
     if inner != UNSHARDED:
-        sums = [Step("AB", Rule.PARTIAL_SUM, whole, whole, _collective(Kind.ALL_REDUCE, whole, [inner]))]
-    output = relayout(whole, _output(left.layout, right.layout, wishes), "AB")
+        sums = [Step(PRODUCT, Rule.PARTIAL_SUM, whole, whole, _collective(Kind.ALL_REDUCE, whole, [inner]))]
+    output = relayout(whole, _output(left.layout, right.layout, wishes), PRODUCT)
     steps = (*first, *second, *sums, *_because(output, {Rule.CUT: Rule.WANTED, Rule.GATHER: Rule.OUTPUT}))
     if wanted is None:
         return Communication((left, right), steps, output.result)
-    read = relayout(output.result, wanted, "AB")
+    read = relayout(output.result, wanted, PRODUCT)
     return Communication((left, right), (*steps, *read.steps), read.result)
 
 
 def _ready(tensor: str, factor: Sharding, entries: Sequence[str], why_gathered: Rule) -> list[Step]:
     """Returns the steps after which a factor can be multiplied: what the reader wants is cut first."""
     before = factor.layout.sharding_specs
-    outer = "AB".index(tensor)
+    outer = FACTORS.index(tensor)
     wished = list(before)
     wished[outer] = entries[outer] if before[outer] == UNSHARDED else before[outer]
     cut = relayout(factor, LayoutSpec(wished, factor.mesh), tensor)
@@ -187,7 +188,7 @@ def _ready(tensor: str, factor: Sharding, entries: Sequence[str], why_gathered: 
 
 
 def _outer(left: LayoutSpec, right: LayoutSpec, wishes: Sequence[str]) -> tuple[str, str]:
-    """Returns what splits the rows of A and the columns of B while they are multiplied.
+    """Returns what splits the rows of x and the columns of W while they are multiplied.
 
     One mesh dimension cannot split both: the rows are gathered, or the columns if the rows are wished split.
     An unsharded axis is cut for nothing where the wish names a mesh dimension that neither factor uses.
@@ -204,7 +205,7 @@ def _outer(left: LayoutSpec, right: LayoutSpec, wishes: Sequence[str]) -> tuple[
 
 
 def _output(left: LayoutSpec, right: LayoutSpec, wishes: Sequence[str]) -> LayoutSpec:
-    """Returns the layout of a product: A's rows and B's columns, and where these are unsharded the wish."""
+    """Returns the layout of a product: x's rows and W's columns, and where these are unsharded the wish."""
     entries = [left.sharding_specs[0], right.sharding_specs[1]]
     if _split_twice(left, right):
         entries = [UNSHARDED, UNSHARDED]
@@ -223,7 +224,7 @@ def _inner(left: LayoutSpec, right: LayoutSpec) -> str:
 
 
 def _split_twice(left: LayoutSpec, right: LayoutSpec) -> bool:
-    """Returns whether one mesh dimension splits the rows of A and the columns of B."""
+    """Returns whether one mesh dimension splits the rows of x and the columns of W."""
     return left.sharding_specs[0] == right.sharding_specs[1] != UNSHARDED
 
 
@@ -244,11 +245,11 @@ def _collective(kind: Kind | None, held: Sharding, mesh_dims: Iterable[str]) -> 
     over = tuple(name for name in mesh_dims if held.mesh.dim_size(name) > 1)
     if kind is None or not over:
         return None
-    return Collective(kind, held.mesh, over, held.bytes_per_device(held.element_bytes or _FLOAT32_BYTES))
+    return Collective(kind, held.mesh, over, held.bytes_per_device())
 
 
 def _require_factors(left: Sharding, right: Sharding) -> None:
-    """Checks that two laid-out matrices can be multiplied: `A @ B`."""
+    """Checks that two laid-out matrices can be multiplied: `x @ W`."""
     shapes = left.global_shape, right.global_shape
     matrices = all(each.layout.num_axes == _MATRIX_AXES for each in (left, right))
     if not matrices or shapes[0][1] != shapes[1][0]:
@@ -277,7 +278,7 @@ def _require_factors(left: Sharding, right: Sharding) -> None:
 def _require_wanted(left: Sharding, right: Sharding, wanted: LayoutSpec) -> None:
     """Checks that DTensor can give a product the layout that its one reader wants.
 
-    Where one mesh dimension splits the rows of A and the columns of B, it plans the product in the wanted
+    Where one mesh dimension splits the rows of x and the columns of W, it plans the product in the wanted
     layout, but looks for the split of the factors in it ("Non-contracting dimension").
     """
     rows, columns = left.layout.sharding_specs[0], right.layout.sharding_specs[1]

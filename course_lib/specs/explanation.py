@@ -38,20 +38,18 @@ class Explanation(DrawsItself):
         predicted: what the rules say.
         observed: the collectives that TensorFlow ran, in order.
         layout: the layout that the result really has.
-        device_kind: "CPU" or "GPU": on CPUs DTensor runs an all-reduce in the place of an all-gather.
         values_agree: whether the result equals NumPy's.
     """
 
     predicted: Communication
     observed: tuple[Collective, ...]
     layout: LayoutSpec
-    device_kind: str = "CPU"
     values_agree: bool = True
 
     @property
     def expected(self) -> tuple[Collective, ...]:
-        """The predicted collectives as TensorFlow runs them on these devices, in order."""
-        return tuple(each.as_run(self.device_kind) for each in self.predicted.collectives)
+        """The predicted collectives as TensorFlow runs them, in order."""
+        return tuple(each.as_run() for each in self.predicted.collectives)
 
     @property
     def agrees(self) -> bool:
@@ -65,6 +63,6 @@ class Explanation(DrawsItself):
         ran = iter(self.observed)
         pairs = []
         for step in self.predicted.steps:
-            expected = None if step.collective is None else step.collective.as_run(self.device_kind)
+            expected = None if step.collective is None else step.collective.as_run()
             pairs.append(Pair(step, expected, None if expected is None else next(ran, None)))
         return (*pairs, *(Pair(None, None, besides) for besides in ran))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Index = tuple[slice, ...]
+FLOAT32_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Block:
     @property
     def index_text(self) -> str:
         """The index as Python writes it, for example `[0:4, 0:3]`."""
-        return "[" + ", ".join(f"{part.start}:{part.stop}" for part in self.index) + "]"
+        return index_text(self.index)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -55,7 +56,7 @@ class Sharding(DrawsItself):
     ((3,), 2, (0, 1, 0, 1))
     >>> [(block.label, block.index_text, block.devices) for block in sharding.blocks]
     [('A', '[0:3]', (0, 2)), ('B', '[3:6]', (1, 3))]
-    >>> sharding.bytes_per_device(4)
+    >>> sharding.bytes_per_device()
     12
 
     Attributes:
@@ -128,15 +129,9 @@ class Sharding(DrawsItself):
         """Returns how many bytes one device holds.
 
         Args:
-            element_bytes: how many bytes an element takes; by default as the sharding was made.
-
-        Raises:
-            ValueError: neither says it.
+            element_bytes: how many bytes an element takes; by default as the sharding was made, else float32.
         """
-        num_bytes = element_bytes or self.element_bytes
-        if num_bytes is None:
-            raise ValueError("neither the sharding nor the call says how many bytes an element takes")
-        return num_bytes * math.prod(self.local_shape)
+        return (element_bytes or self.element_bytes or FLOAT32_BYTES) * math.prod(self.local_shape)
 
     def split(self, whole: npt.ArrayLike) -> list[Array]:
         """Returns the component of each device, `[...] local` each, in the order of the devices.
@@ -167,6 +162,11 @@ class Sharding(DrawsItself):
     def __repr__(self) -> str:
         num_bytes = "" if self.element_bytes is None else f", element_bytes={self.element_bytes}"
         return f"{self.layout!r}.of({self.global_shape}{num_bytes})"
+
+
+def index_text(index: Index) -> str:
+    """Returns an index as Python writes it, for example `[0:4, 0:3]`."""
+    return "[" + ", ".join(f"{part.start}:{part.stop}" for part in index) + "]"
 
 
 def block_label(number: int) -> str:

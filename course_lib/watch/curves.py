@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from course_lib.i18n import _
-from course_lib.pictures.curves import QUANTITIES, Curve, Split
+from course_lib.pictures.curves import QUANTITIES, SMOOTHING_STEPS, Curve, Split
 from course_lib.watch.records import History
-
-SMOOTHING_STEPS = 20
 
 
 def curves(history: History) -> tuple[Curve, ...]:

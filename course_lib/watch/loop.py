@@ -19,7 +19,7 @@ from IPython.display import display
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.pictures.curves import Panels
-from course_lib.watch.curves import SMOOTHING_STEPS, curves, splits_of, summary
+from course_lib.watch.curves import curves, splits_of, summary
 from course_lib.watch.records import History, Record
 
 _PAUSE_PER_REFRESH = 40  # so that showing takes 2.5 % of the time at most
@@ -138,7 +138,7 @@ class View:
 
     def __init__(self, history: History, num_steps: int, on_stop: Callable[[], None]) -> None:
         self._history, self._num_steps = history, num_steps
-        self._panels = Panels([""], num_steps, SMOOTHING_STEPS)
+        self._panels = Panels([""], num_steps)
         self._bar = ipywidgets.IntProgress(min=0, max=num_steps)
         self._button = ipywidgets.Button(description=_("Stop"), icon="stop", tooltip=_("Stop training"))
         # Not a Label: that of ipywidgets 7 calls MathJax 2 at each change, and JupyterLab 4 has MathJax 3.
@@ -159,7 +159,7 @@ class View:
         """Shows the last state, which depends on the records alone."""
         self._button.disabled = True
         self._show_progress()
-        self._panels = Panels([""], self._num_steps, SMOOTHING_STEPS, splits_of([self._history]))
+        self._panels = Panels([""], self._num_steps, splits_of([self._history]))
         self._draw()
 
     def _draw(self, compress_level: int = 6) -> None:

@@ -28,7 +28,7 @@ def listings(heading: str, programs: Mapping[str, Sequence[str]]) -> Node:
         "details",
         node("summary", heading),
         *([_options(heading, programs)] if others else []),
-        _region(heading, [_listing(name, parts, shown=name == first) for name, parts in programs.items()]),
+        region(heading, [_listing(name, parts, shown=name == first) for name, parts in programs.items()]),
         _copying(),
         class_="listings",
     )
@@ -47,11 +47,12 @@ def _options(heading: str, names: Iterable[str]) -> Node:
 def listing(heading: str, text: str) -> Node:
     """Returns one text to read and to copy, unfolded."""
     return node(
-        "div", node("h3", heading), _region(heading, [node("pre", text)]), _copying(), class_="listings"
+        "div", node("h3", heading), region(heading, [node("pre", text)]), _copying(), class_="listings"
     )
 
 
-def _region(heading: str, texts: Sequence[Node]) -> Node:
+def region(heading: str, texts: Sequence[Node]) -> Node:
+    """Returns code that the reader can move where it is too wide."""
     return node("div", *texts, class_="listing", tabindex="0", role="region", aria_label=heading)
 
 

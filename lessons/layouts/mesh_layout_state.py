@@ -14,7 +14,6 @@ from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets.controls import Choice, Field, Group, State, numbers
 
-ELEMENT_BYTES = 4  # float32
 MOST_DEVICES, MOST_DIMS, MOST_AXES, MOST_LENGTH = 16, 3, 3, 9999
 # What a page without a kernel offers.
 PAGE_MESHES = tuple(
@@ -58,7 +57,7 @@ def sharding_of(state: State) -> Sharding:
             most=MOST_LENGTH,
             cure=_("Give the number of elements along this axis."),
         )
-    return layout.of(state["shape"], element_bytes=ELEMENT_BYTES)
+    return layout.of(state["shape"])
 
 
 def whole_state(state: State) -> State:

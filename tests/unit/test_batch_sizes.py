@@ -2,13 +2,18 @@
 
 import pytest
 
+from course_lib.measured.files import Record
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.widgets.base import key
 from tests.course import from_lesson
 from tests.explored import choose, nodes, press, text_of
 
 BATCH_SIZES, BatchSizeExplorer = from_lesson("a_run.explorer", "BATCH_SIZES", "BatchSizeExplorer")
-step_times, StepTimes = from_lesson("a_run", "step_times"), from_lesson("a_run.step_times", "StepTimes")
+step_times = from_lesson("a_run", "step_times")
+
+
+def recorded(size, one, eight):
+    return {"batch_size": size, "one_device_seconds": one, "eight_devices_seconds": eight}
 
 
 def button(view):
@@ -19,7 +24,7 @@ def button(view):
 @pytest.fixture
 def explorer():
     """A widget whose measurements take no time: 1 ms on one device, and 2 ms, 3 ms ... on eight."""
-    made = BatchSizeExplorer(lambda batch_size: StepTimes(batch_size, 0.001, 0.002 + 0.001 * len(made.times)))
+    made = BatchSizeExplorer(lambda size: Record(recorded(size, 0.001, 0.002 + 0.001 * len(made.times))))
     return made
 
 
@@ -34,14 +39,14 @@ def test_without_a_choice_or_a_function_it_says_what_is_missing(explorer):
 def test_each_press_measures_the_chosen_batch_size_and_keeps_the_newest(explorer):
     choose(explorer, "batch_size", 64)
     press(explorer)
-    assert explorer.times == (StepTimes(64, 0.001, 0.002),)
+    assert explorer.times == (recorded(64, 0.001, 0.002),)
     assert "64 reviews: eight devices 0.50 times as fast" in text_of(explorer.view, " ")
     assert "15.6 µs (1.0 ms a step)" in text_of(explorer.view, " ")
     choose(explorer, "batch_size", 8192)
     press(explorer)
     choose(explorer, "batch_size", 64)
     press(explorer)
-    assert explorer.times == (StepTimes(64, 0.001, 0.004), StepTimes(8192, 0.001, 0.003))
+    assert explorer.times == (recorded(64, 0.001, 0.004), recorded(8192, 0.001, 0.003))
     assert "✓ 64 reviews: eight devices 0.25 times as fast" in text_of(explorer.view, " ")
 
 

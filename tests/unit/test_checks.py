@@ -65,6 +65,12 @@ def test_a_half_written_answer_is_open(six):
         assert checks.check("example-half", answer).status is checks.Status.OPEN
 
 
+def test_an_entry_that_is_open_is_named(six):
+    answer = {"a": 1, "b": ..., "c": ...}
+    assert repr(checks.check("example-six", answer)).startswith("… Not answered yet: `b`, `c`. Replace")
+    assert repr(checks.check("example-six", dict.fromkeys("ab", ...))).startswith("… Not answered yet. ")
+
+
 def test_a_hint_is_escaped_and_shows_code():
     result = checks.Result(checks.Status.WRONG, "Use `a < b`,\n<b>not</b> this.")
     assert result._repr_html_() == (

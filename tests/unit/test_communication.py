@@ -19,17 +19,17 @@ def layout(entries: str) -> LayoutSpec:
 @pytest.mark.parametrize(
     ("left", "right", "wanted", "told"),
     [
-        (".x", "..", None, "B inner, AB partial sum all-reduce"),
-        ("x.", ".x", None, "A rows like columns all-gather, AB output all-gather"),
-        ("x.", ".x", ".x", "A rows like columns all-gather"),
-        ("x.", ".x", "x.", "B rows wanted all-gather"),
-        ("x.", "xy", None, "B rows like rows all-gather"),
-        ("yx", ".x", None, "A columns like columns all-gather"),
-        ("y.", "x.", "yx", "A inner, AB partial sum all-reduce, AB wanted"),
-        ("..", "..", "xy", "A wanted, B wanted"),
-        ("x.", "..", ".x", "AB move all-to-all"),
-        ("x.", ".y", "..", "AB gather all-gather"),
-        ("x.", "..", "yx", "AB gather all-gather, AB cut"),
+        (".x", "..", None, "W inner, x @ W partial sum all-reduce"),
+        ("x.", ".x", None, "x rows like columns all-gather, x @ W output all-gather"),
+        ("x.", ".x", ".x", "x rows like columns all-gather"),
+        ("x.", ".x", "x.", "W rows wanted all-gather"),
+        ("x.", "xy", None, "W rows like rows all-gather"),
+        ("yx", ".x", None, "x columns like columns all-gather"),
+        ("y.", "x.", "yx", "x inner, x @ W partial sum all-reduce, x @ W wanted"),
+        ("..", "..", "xy", "x wanted, W wanted"),
+        ("x.", "..", ".x", "x @ W move all-to-all"),
+        ("x.", ".y", "..", "x @ W gather all-gather"),
+        ("x.", "..", "yx", "x @ W gather all-gather, x @ W cut"),
     ],
 )
 def test_each_change_says_why(left, right, wanted, told):

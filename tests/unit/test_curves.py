@@ -29,7 +29,7 @@ def test_there_is_a_train_value_a_step_and_a_test_value_an_epoch():
 
 def test_the_lines_of_a_picture_carry_exactly_these_numbers():
     short, long = history(50), history(120)
-    panels = Panels(["one", "other"], 120, 20)
+    panels = Panels(["one", "other"], 120)
     panels.show([curves(short), curves(long)])
     for name, shown in (("one", short), ("other", long)):
         for curve in curves(shown):
@@ -39,7 +39,7 @@ def test_the_lines_of_a_picture_carry_exactly_these_numbers():
 
 
 def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
-    fresh, used = Panels([""], 120, 20), Panels([""], 120, 20)
+    fresh, used = Panels([""], 120), Panels([""], 120)
     for num_steps in (3, 50, 90):
         used.show([curves(history(num_steps))])
         used.png(1)
@@ -52,14 +52,14 @@ def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 0.0])
 def test_a_run_that_diverged_is_still_drawn(loss):
     broken = History([{**step_record(1), "loss": loss}])
-    panels = Panels([""], 10, 20)
+    panels = Panels([""], 10)
     panels.show([curves(broken)])
     assert panels.png()
 
 
 @pytest.mark.parametrize(("splits", "named"), [(("train", "test"), 4), (("train",), 2)])
 def test_the_legend_names_only_lines_that_there_can_be(splits, named):
-    (legend,) = Panels(("raw", "unit"), 10, 1, splits)._figure.legends
+    (legend,) = Panels(("raw", "unit"), 10, splits)._figure.legends
     texts = [text.get_text() for text in legend.get_texts()]
     assert len(texts) == named
     assert sum("held out" in text for text in texts) == named - 2

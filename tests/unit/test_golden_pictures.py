@@ -14,6 +14,7 @@ from course_lib.specs.components import Comparison, Components
 from course_lib.specs.explanation import Explanation
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
+from course_lib.specs.move import Move
 from course_lib.specs.plan import data_parallel
 from course_lib.specs.sharding import numbered_tensor
 from lessons.strategies.global_batches import ReceivedExamples
@@ -21,11 +22,11 @@ from tests.code_choices import SPATIAL
 from tests.course import from_lesson
 from tests.drawn import SVG, tree
 
-Reduction = from_lesson("one_step.reduction", "Reduction")
+FourCollectives = from_lesson("all_reduce.four_collectives", "FourCollectives")
 Scheme = from_lesson("splitting_the_model.scheme", "Scheme")
 
 FOLDER = Path(__file__).parent / "pictures"
-GRID, TWO = MeshSpec([("x", 4), ("y", 2)]), MeshSpec([("batch", 2)])
+GRID = MeshSpec([("x", 4), ("y", 2)])
 CUBE = MeshSpec(zip("xyz", (2, 2, 2), strict=True))
 MESH_3X2, THREE, FOUR = MeshSpec([("x", 3), ("y", 2)]), MeshSpec([("x", 3)]), MeshSpec([("batch", 4)])
 ROWS, COLUMNS = LayoutSpec(["x", UNSHARDED], MESH_3X2), LayoutSpec([UNSHARDED, "x"], THREE)
@@ -44,9 +45,9 @@ def two_changed_places():
     return Comparison(COLUMNS.of((2, 3)), whole, [whole[:, [0]], whole[:, [2]], whole[:, [1]]])
 
 
-def ran_on_cpus(planned):
-    seen = tuple(each.as_run("CPU") for each in planned.collectives)
-    return Explanation(planned, seen, planned.result.layout, "CPU")
+def as_it_ran(planned):
+    seen = tuple(each.as_run() for each in planned.collectives)
+    return Explanation(planned, seen, planned.result.layout)
 
 
 PICTURES = {
@@ -57,17 +58,19 @@ PICTURES = {
     "sharding-of-a-vector": lambda: LayoutSpec(["batch"], FOUR).of((1200,), element_bytes=4),
     "observed-with-a-stranger": with_a_stranger,
     "compared-components": two_changed_places,
-    "compared-relayout": lambda: ran_on_cpus(
+    **dict.fromkeys(
+        ("moved", "moved.ja"),
+        lambda: Move(ROWS.of((6, 4)), LayoutSpec([UNSHARDED, "y"], MESH_3X2).of((6, 4))),
+    ),
+    "compared-relayout": lambda: as_it_ran(
         relayout(LayoutSpec([UNSHARDED, "x"], GRID).of((16, 8)), LayoutSpec(["x", "y"], GRID))
     ),
-    "compared-product": lambda: ran_on_cpus(
+    "compared-product": lambda: as_it_ran(
         product(LayoutSpec([UNSHARDED, "x"], GRID).of((16, 8)), LayoutSpec(["x", "y"], GRID).of((8, 24)))
     ),
     "scheme-data-parallel": lambda: Scheme(data_parallel(4), {**PARAMETERS, "labels": ("batch",)}, SIZES),
     "scheme-spatial": lambda: Scheme(SPATIAL, PARAMETERS, SIZES),
-    "reduction-of-gradients": lambda: Reduction(
-        TWO, "batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2
-    ),
+    "four-collectives": FourCollectives,
     "received-unevenly": lambda: ReceivedExamples([[[0, 1], [2, 3]], [[4], []]]),
     "received-in-large-parts": lambda: ReceivedExamples([[range(16), [*range(16, 31), 40]]]),
     "received.ja": lambda: ReceivedExamples([[[0, 1], [0, 1]], [[2], []]]),

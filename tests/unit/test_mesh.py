@@ -1,4 +1,4 @@
-"""Meshes: groups of devices; and what meshes and layouts refuse. What a layout does: test_sharding."""
+"""Meshes: groups of devices; and what meshes, layouts and plans refuse. What a layout does: test_sharding."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib import CourseError, MeshSpec
+from course_lib import CourseError, MeshSpec, Plan
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from tests.unit.specs import meshes
@@ -39,6 +39,11 @@ REFUSED = {
     "another number of axes": (
         lambda: ROWS.of((6,)),
         r"\[x, unsharded\] has 2 axes, the tensor \(6,\) has 1",
+    ),
+    "unknown dimension of a plan": (lambda: Plan("", MESH, {"batch": "c"}), "The mesh has no dimension 'c'"),
+    "a plan with one dimension on two axes": (
+        lambda: Plan("mine", MESH, {"hidden": "y", "classes": "y"}).layout(("hidden", "classes")),
+        r"plan 'mine'.*\[hidden, classes\]: 'hidden' and 'classes'\.",
     ),
     "does not divide": (lambda: ROWS.of((8, 4)), "Axis 0 of length 8 does not split in 3 parts over 'x'"),
 }

@@ -11,8 +11,8 @@ from course_lib.pictures import shapes
 from course_lib.pictures.arranging import document
 from tests.course import from_lesson
 
-KINDS, Ring = from_lesson("communication.ring", "KINDS", "Ring")
-chunks_drawing = from_lesson("communication.ring_picture", "chunks_drawing")
+KINDS, Ring = from_lesson("all_reduce.ring", "KINDS", "Ring")
+chunks_drawing = from_lesson("all_reduce.ring_picture", "chunks_drawing")
 
 
 @st.composite

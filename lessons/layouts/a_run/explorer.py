@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from course_lib.explorers.measuring import MeasuringExplorer
 from course_lib.i18n import _, join_sentences, later
-from course_lib.measured.files import load
+from course_lib.measured.files import Record, load
 from course_lib.measured.machine import sentences
 from course_lib.pictures.bars import Bar, Bars
-from lessons.layouts.a_run.step_times import StepTimes
 
 BATCH_SIZES = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 
@@ -32,16 +31,16 @@ class BatchSizeExplorer(MeasuringExplorer):
     example = "BatchSizeExplorer(measure)"
     batch_sizes = BATCH_SIZES
 
-    def recorded(self, largest: int) -> tuple[Sequence[StepTimes], str]:
+    def recorded(self, largest: int) -> tuple[Sequence[Record], str]:
         """Returns the recorded times up to the chosen batch size, and what to say of them."""
         measured = load("a_run-batch_sizes")
-        times = [StepTimes(**times) for times in measured.step_times if times.batch_size <= largest]
+        times = [each for each in measured.step_times if each.batch_size <= largest]
         source = _(
             "Not measured on this page, but recorded earlier by {command}:", command=measured.how.command
         )
         return times, join_sentences([source, sentences(measured.machine)])
 
-    def bars(self, times: StepTimes) -> Bars:
+    def bars(self, times: Record) -> Bars:
         """Returns the times of a batch size, with the speed-up above them."""
         seconds = {
             _("one device"): times.one_device_seconds,

@@ -12,7 +12,7 @@
 # - say when eight devices are faster than one, and measure it.
 #
 # **Time:** 40 minutes.
-# **You need to know:** {lesson:one_step}:
+# **You need to know:** {lesson:coupled_rows}:
 # the training step, and its normalisation with the moments of the batch.
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
@@ -33,10 +33,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # If you choose settings by the test reviews, the result on them looks better than it is.
 # So 1,001 of the training reviews are held out to choose by: the validation split.
 #
-# `split_rows` does what `distribute` of {lesson:one_step} did, for rows alone: each device gets an eighth.
+# `split_rows` does what `shard` does, for rows alone: each device gets an eighth.
 # Where the number of rows does not divide by 8, it adds rows of zeros.
 # Evaluation leaves these out again; `train_step`, below, would train on them:
-# to use a smaller last batch too, give its rows weights, as in {lesson:one_step}.
+# to use a smaller last batch too, give its rows weights, as in {lesson:coupled_rows}.
 
 # %% reviews
 import numpy as np
@@ -64,7 +64,7 @@ def split_rows(array):
 print(f"{x.shape=}, {len(y)=}, {len(validation[1])=}")
 
 # %% mlp-text [markdown]
-# The model is that of {lesson:one_step} with two more variables: the moving moments.
+# The model is that of {lesson:coupled_rows} with two more variables: the moving moments.
 # In training *batch normalisation* uses the mean and variance of the batch.
 # The hidden layer of a review that comes alone is its own mean: normalised so, it becomes zeros,
 # and the model's output is the bias `b2`, whatever the review says.

@@ -14,7 +14,7 @@
 # - load it in another process and test what it predicts there.
 #
 # **Time:** 40 minutes.
-# **You need to know:** {lesson:one_step} (moments of the batch), {lesson:a_run} (checkpoints, moving moments)
+# **You need to know:** {lesson:coupled_rows} (moments of the batch), {lesson:a_run} (checkpoints, moving moments)
 # and {lesson:splitting_the_model} (splitting the model).
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.

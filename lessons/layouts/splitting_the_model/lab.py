@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import shutil
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +14,6 @@ from course_lib.errors import CourseError
 from course_lib.explorers.experiment import why_not_on_a_page
 from course_lib.i18n import _, later
 from course_lib.pictures.shapes import Node, node
-from course_lib.specs.plan import Axes
 from course_lib.watch.records import History
 from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget
@@ -37,7 +36,7 @@ class TrainingLab(TreeWidget):
             a step. It goes on from the checkpoint in its folder, if there is one, and saves each epoch and
             where it ends. `layouts` has for each tensor its layout, or None on one device.
         folder: where the runs are kept, each in a folder of its own.
-        meshes, splits, axes, sizes, num_examples: what the plans are made of, as `lab_setting.Subject`.
+        subject: what the plans are made of, as `lab_setting.Subject` takes it.
     """
 
     kind, name = "explorer", "training_lab"
@@ -49,16 +48,9 @@ class TrainingLab(TreeWidget):
         self,
         train: Callable[..., Generator[Any]],
         folder: str,
-        *,
-        meshes: Mapping[str, Sequence[tuple[str, int]]],
-        splits: Mapping[str, str],
-        axes: Mapping[str, Axes],
-        sizes: Mapping[str, int],
-        num_examples: int,
+        **subject: Any,
     ) -> None:
-        self._train = train
-        self._subject = Subject(meshes, splits, axes, sizes, num_examples)
-        self._folder = Path(folder)
+        self._train, self._subject, self._folder = train, Subject(**subject), Path(folder)
         if TrainingLab._newest:  # its cell was run again
             TrainingLab._newest.stop()
         TrainingLab._newest = self
@@ -66,7 +58,7 @@ class TrainingLab(TreeWidget):
         self._said = ""
         self._records: Generator[Any] | None = None
         self.task: asyncio.Task[None] | None = None
-        super().__init__(lab_setting.first_state(next(iter(meshes)), self._subject))
+        super().__init__(lab_setting.first_state(next(iter(self._subject.meshes)), self._subject))
 
     @property
     def setting(self) -> Setting:

@@ -7,21 +7,22 @@ import functools
 import statistics
 from collections.abc import Mapping, Sequence
 
+from course_lib.explorers.stepping import lanes_panel
 from course_lib.i18n import _, ngettext
 from course_lib.pictures.bars import Bar, Bars
-from course_lib.pictures.communication_text import collective_lines
 from course_lib.pictures.curves import STYLES, Panels
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import Plan
-from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
+from course_lib.specs.step import Event
+from course_lib.watch.curves import curves, summary
 from course_lib.widgets import pieces
+from lessons.layouts.classifier_step import classifier_step
 from lessons.layouts.splitting_the_model.lab_runs import Difference, LabRun, Setting, largest_differences
 from lessons.layouts.splitting_the_model.lab_setting import Subject, described
-from lessons.layouts.splitting_the_model.step_communication import Exchange, step_exchanges
 
 MOST_RUNS = len(STYLES)
-_FLOAT32_BYTES, _INT64_BYTES = 4, 8
+_INT64_BYTES = 8
 
 
 def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
@@ -43,7 +44,7 @@ def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
 @functools.lru_cache(maxsize=1)
 def _panels(names: tuple[str, ...], last_step: int) -> Panels:
     """Returns panels that are drawn again and again, since making them takes longer than drawing them."""
-    return Panels(names, last_step, SMOOTHING_STEPS, ("train",))
+    return Panels(names, last_step, ("train",))
 
 
 def _line(run: LabRun) -> Node:
@@ -110,11 +111,12 @@ def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]
     predicted = _(
         "Predicted from the layouts: each collective as a ring, before TensorFlow joins small ones."
     )
-    return [
-        pieces.panels([held_bytes, sent]),
-        node("p", predicted, class_="why"),
-        *([] if chosen is None else [_exchange_list(subject, chosen)]),
-    ]
+    lanes = []
+    if chosen and chosen.plan:
+        events = _events(subject, chosen)
+        title = _("A training step under this choice")
+        lanes = [lanes_panel(title, chosen.plan.mesh, events, len(events))]
+    return [pieces.panels([held_bytes, sent]), node("p", predicted, class_="why"), *lanes]
 
 
 def held(subject: Subject, setting: Setting) -> dict[str, int]:
@@ -122,32 +124,32 @@ def held(subject: Subject, setting: Setting) -> dict[str, int]:
     plan = setting.plan or Plan("one device", MeshSpec([("batch", 1)]), {})
     shardings = plan.shardings(subject.axes, subject.sizes_with(setting.batch_size))
     labels = shardings.pop("y").bytes_per_device(_INT64_BYTES)
-    rows = shardings.pop("x").bytes_per_device(_FLOAT32_BYTES)
-    variables = sum(each.bytes_per_device(_FLOAT32_BYTES) for each in shardings.values())
+    rows = shardings.pop("x").bytes_per_device()
+    variables = sum(each.bytes_per_device() for each in shardings.values())
     return {_("parameters"): variables, _("gradients"): variables, _("batch"): rows + labels}
 
 
 def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
-    costs = {label: held(subject, each) for label, each in settings.items()}
-    groups = [
-        Bars(what, tuple(Bar(label, cost[what], _bytes(cost[what])) for label, cost in costs.items()))
-        for what in next(iter(costs.values()))
-    ]
-    return pieces.bars(groups)
+    groups: dict[str, list[Bar]] = {}
+    for label, setting in settings.items():
+        for what, size in held(subject, setting).items():
+            figure = ngettext("{size} byte", "{size} bytes", size, size=f"{size:,}")
+            groups.setdefault(what, []).append(Bar(label, size, figure))
+    return pieces.bars([Bars(what, tuple(bars)) for what, bars in groups.items()])
 
 
-def _exchanges(subject: Subject, setting: Setting) -> list[Exchange]:
-    """Returns what the devices exchange in a training step: nothing where there is one."""
+def _events(subject: Subject, setting: Setting) -> list[Event]:
+    """Returns what happens in a training step: nothing is predicted of one device."""
     if setting.plan is None:
         return []
-    return step_exchanges(setting.plan, subject.axes, subject.sizes_with(setting.batch_size))
+    return classifier_step(setting.plan, subject.sizes_with(setting.batch_size), normalised=True)
 
 
 def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
     bars = []
     for label, setting in settings.items():
-        exchanges = _exchanges(subject, setting)
-        bytes_sent = float(sum(collective.bytes_sent for _tensor, collective in exchanges))
+        exchanges = [event.collective for event in _events(subject, setting) if event.collective]
+        bytes_sent = float(sum(each.bytes_sent for each in exchanges))
         figures = ngettext(
             "{bytes_sent} bytes in {count} collective",
             "{bytes_sent} bytes in {count} collectives",
@@ -156,17 +158,3 @@ def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
         )
         bars.append(Bar(label, bytes_sent, figures))
     return pieces.bars([Bars(_("all collectives"), tuple(bars))])
-
-
-def _bytes(size: int) -> str:
-    return ngettext("{size} byte", "{size} bytes", size, size=f"{size:,}")
-
-
-def _exchange_list(subject: Subject, setting: Setting) -> Node:
-    """Returns the collectives of a step under the present choice, one a line."""
-    lines = [
-        _("{tensor}: {exchange}", tensor=tensor, exchange=_(", ").join(collective_lines(collective)))
-        for tensor, collective in _exchanges(subject, setting)
-    ]
-    items = [node("li", line) for line in lines or [_("no collectives")]]
-    return pieces.panel(_("Collectives of a step under this choice"), node("ol", *items, class_="exchanges"))

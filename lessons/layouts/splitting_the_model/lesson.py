@@ -73,7 +73,7 @@ for scheme, dims in MESHES.items():
 # Model and step compute what those of {lesson:one_step} do;
 # neither says what is split: the class takes each variable's layout from a dictionary.
 #
-# `shard` sends each device its part of an array, as `distribute` of {lesson:one_step} does.
+# `shard` sends each device its part of an array, as in {lesson:one_step}.
 # `place` makes an ordinary tensor where the layout is `None`, and else calls `shard`.
 # Nothing is evaluated here, so the moving moments of {lesson:a_run} are left out.
 # They would be laid out as `b1` is, and an optimizer's slot as its variable.
@@ -257,7 +257,7 @@ except tf.errors.OpError as error:
 # %% layouts-text [markdown]
 # If `model` splits the columns of `W2` (`columns`), it also splits those of the result.
 # Each device of a pair then needs all hidden units, which both gather:
-# on CPUs by an all-reduce of 16 × 48 numbers, 3,072 bytes.
+# by default by an all-reduce of 16 × 48 numbers, 3,072 bytes.
 # Rows of `W2` over `batch` (`rows`) are refused:
 # the two factors split the axis of the sum over different dimensions.
 #
@@ -567,6 +567,15 @@ for rows in (64, 1024):
         held, found = in_one_step(scheme, rows)
         payload = sum(each.payload_bytes for each in found)
         print(f"{rows=:4} {scheme:8} {held=:9,} {len(found)=} {payload=:7,}")
+
+# %% lanes-text [markdown]
+# When in a step do the devices exchange these bytes?
+# Here is the step as lanes, one for each device. Choose a mesh, and press *Forward*:
+
+# %% lanes
+from lessons.layouts.step_explorer import StepExplorer
+
+StepExplorer("spatial", normalised=True)
 
 # %% lab-text [markdown]
 # With 64 reviews the spatial scheme holds least, and its payload is the smallest.

@@ -13,13 +13,13 @@ from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import cell
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.text import marked
-from course_lib.specs.cost import MIXED, STAGE, Training
 from course_lib.specs.machines import Cluster, group_sizes
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State, numbers
+from lessons.scale.how_long.cost import MIXED, STAGE, Training
 from lessons.scale.how_long.networks import CLUSTERS, transformer
 from lessons.scale.how_long.planner import Planned, Ranking, transformer_plans
 from lessons.scale.how_long.published import EFFICIENCY

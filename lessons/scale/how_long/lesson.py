@@ -52,7 +52,7 @@ ScaleOutExplorer()
 # %% ring-text [markdown]
 # ## The time of an all-reduce
 #
-# In a ring each of $n$ devices sends $2(n-1)$ messages of an $n$-th of the payload ({lesson:communication}).
+# In a ring each of $n$ devices sends $2(n-1)$ messages of an $n$-th of the payload ({lesson:all_reduce}).
 # A message takes a fixed time, the *latency*, and then its bytes divided by the *bandwidth*.
 # In trees the sums go up to a root and come down from there: some $2 \log_2 n$ messages follow each other.
 # With a pair of trees about twice the payload goes through a device, as in a ring.
@@ -323,6 +323,15 @@ told = [str(each.collective) for each in network.exchanges(plan, batch_size=32)]
 seen = [str(each) for each in collectives(step, Block(values, mesh), *examples(0, mesh), 0.2)]
 for exchange in sorted(set(told) | set(seen)):
     print(f"told {told.count(exchange)}, seen {seen.count(exchange)}: {exchange}")
+
+# %% lanes-text [markdown]
+# Here is the step as lanes, one for each device.
+# Press *Forward*: the all-reduces light up one by one, each with its mesh dimension and its payload.
+
+# %% lanes
+from lessons.scale.how_long.block_explorer import BlockExplorer
+
+BlockExplorer()
 
 # %% train-text [markdown]
 # A test holds this on six meshes, among them two of 6 devices, and with vocabulary and features split.
@@ -596,7 +605,7 @@ print(code_of(plan, "JAX"))
 #
 # Now write the block alone, without the library:
 # train it on 4 × 2 devices, hold each loss against one device, and go on from its checkpoint on 2 × 4.
-# For `shard` take {lesson:one_step}'s `distribute`.
+# For `shard` take `cut` and `dtensor.pack`, as in {lesson:mesh_and_layout}.
 # If losses part or become nan, look at one device first: too large a learning rate looks like a wrong layout.
 # [`transformer_block.py`](../plain/transformer_block.py) is our program that does it.
 # [`how_long.py`](../plain/how_long.py) is a planner that has stages and ZeRO too,

@@ -1,4 +1,4 @@
-"""Steps that were measured on virtual devices, beside what the arithmetic of `specs.cost` says of them."""
+"""Steps that were measured on virtual devices, beside what the arithmetic of `cost` says of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from course_lib.i18n import _
 from course_lib.measured.files import Record, load
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.figures import Figure, framed
-from course_lib.specs.cost import StepCosts
 from course_lib.specs.machines import Cluster, Device, Link
 from course_lib.specs.mesh import MeshSpec
+from lessons.scale.how_long.cost import StepCosts
 from lessons.scale.how_long.networks import transformer
 
 NETWORK = transformer(sequence=32, features=128, heads=6, vocabulary=96, size=32, hidden=768)
@@ -31,9 +31,10 @@ _UNIT = Cluster(Device("", 1.0, 0.0, float("inf"), ""), 8, Link(1.0, 0.0, ""), L
 def measured_steps() -> Figure:
     """Returns a picture of what is predicted for the steps that were measured, as parts of their times."""
     found = predictions(load("how_long-steps").steps)
-    bars = [
-        Bar(_case(each), seconds / each.seconds, f"{seconds / each.seconds:.2f}") for each, seconds in found
-    ]
+    bars = []
+    for each, seconds in found:
+        case = _("{mesh}, batch of {batch_size}", mesh=each.mesh, batch_size=each.batch_size)
+        bars.append(Bar(case, seconds / each.seconds, f"{seconds / each.seconds:.2f}"))
     groups = [Bars(_("Predicted time / measured time"), tuple(bars))]
     return framed(_("Steps of the block on virtual devices"), [bars_drawing(groups)], bar_lines(groups))
 
@@ -55,7 +56,3 @@ def _counted(case: Record) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     mesh, splits = PLANS[case.mesh]
     cost = StepCosts(NETWORK, splits).cost(mesh, case.batch_size, _UNIT)
     return mesh.size * np.array([cost.compute_seconds, sum(cost.communication_seconds.values())])
-
-
-def _case(case: Record) -> str:
-    return _("{mesh}, batch of {batch_size}", mesh=case.mesh, batch_size=case.batch_size)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from course_lib.errors import CourseError
+from course_lib.explorers.stepping import lanes_panel
 from course_lib.i18n import _, labelled
 from course_lib.pictures.communication_text import bytes_text
 from course_lib.pictures.shapes import Node, node
@@ -62,7 +63,8 @@ class Puzzle(TreeWidget):
     def body(self, state: State) -> Sequence[Node]:
         """Returns each limit and whether it is kept, whether that solves the puzzle, and the parts."""
         try:
-            found = self.spec.task.found(self.spec.task.meshes[state["mesh"]], state["splits"])
+            mesh = self.spec.task.meshes[state["mesh"]]
+            found = self.spec.task.found(mesh, state["splits"])
         except CourseError as error:
             return [*self._judged({}), pieces.refusal(error)]
         panels = [
@@ -70,6 +72,9 @@ class Puzzle(TreeWidget):
             for quantity, parts in found.parts.items()
             if parts
         ]
+        if found.events:
+            title = _("What a step exchanges")
+            panels.append(lanes_panel(title, mesh, found.events, len(found.events)))
         return [*self._judged(found.numbers), pieces.panels(panels)]
 
     def still(self) -> Node:

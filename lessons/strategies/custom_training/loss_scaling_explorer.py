@@ -12,6 +12,7 @@ from course_lib.pictures.text import form_value
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State, numbers
+from course_lib.widgets.listings import region
 from lessons.strategies.boxes import Box, Line, Scheme, scheme_image
 from lessons.strategies.custom_training import loss_scaling as specs
 from lessons.strategies.custom_training.loss_scaling import LossScaling
@@ -40,7 +41,13 @@ class LossScalingExplorer(Explorer):
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the numbers of replicas, the batch sizes, the examples of this batch and the divisions."""
         examples = range(1, state["batch_size"] + 1)
-        divisions = [(division, _division_text(division)) for division in specs.DIVISIONS]
+        divisions = [
+            (specs.GLOBAL, _("examples of this global batch")),
+            (specs.FULL, _("batch size")),
+            (specs.REPLICA, _("the replica's own examples")),
+            (specs.KERAS, _("own examples and replicas (default of Keras 3)")),
+            (specs.TWICE, _("own examples, replicas, and replicas again")),
+        ]
         return [
             Group(_("Replicas"), [numbers(("num_replicas",), (2, 4))]),
             Group(_("Batch size"), [numbers(("batch_size",), (4, 8))]),
@@ -55,32 +62,16 @@ class LossScalingExplorer(Explorer):
     def body(self, state: State) -> Sequence[Node]:
         """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
         scaling, code_title = LossScaling(**state), _("Code on each replica")
-        code = node("pre", _code(scaling))
         shown = scheme_image(_scheme_of(scaling), fits=True)
         results = pieces.bars(_results(scaling))
         return [
             pieces.facts({_("Model"): "y = 3 x, |y - (2 x - 1)|"}),
-            # The reader can move the code where it is too wide.
-            pieces.panel(
-                code_title,
-                node("div", code, class_="listing", role="region", aria_label=code_title, tabindex="0"),
-            ),
+            pieces.panel(code_title, region(code_title, [node("pre", _code(scaling))])),
             pieces.spoken("told", join_sentences(_sentences(scaling))),
             pieces.panels(
                 [pieces.panel(_("Each replica returns"), shown), pieces.panel(_("Result"), results)]
             ),
         ]
-
-
-def _division_text(division: str) -> str:
-    """Returns what a division divides by."""
-    return {
-        specs.GLOBAL: _("examples of this global batch"),
-        specs.FULL: _("batch size"),
-        specs.REPLICA: _("the replica's own examples"),
-        specs.KERAS: _("own examples and replicas (default of Keras 3)"),
-        specs.TWICE: _("own examples, replicas, and replicas again"),
-    }[division]
 
 
 def _code(scaling: LossScaling) -> str:

@@ -147,7 +147,7 @@ for copy in two.experimental_local_results(weight):
 # You can add up likewise.
 # `two.run(function)` calls a function once on each replica.
 # There, `tf.distribute.get_replica_context()` is the replica's *context*,
-# with an `all_reduce` ({lesson:communication}):
+# with an `all_reduce` ({lesson:all_reduce}):
 
 
 # %% all-reduce
