@@ -1,4 +1,4 @@
-"""Makes, reads and moves DTensors on eight virtual devices, and prints who holds what.
+"""Makes, cuts, moves and joins DTensors on eight virtual devices, and prints who holds what.
 
 Run it: python mesh_and_layout.py
 """
@@ -12,72 +12,77 @@ from tensorflow.experimental import dtensor
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
 
-mesh = dtensor.create_mesh([("x", 4), ("y", 2)], device_type="CPU")
-rows_over_x = dtensor.Layout(["x", dtensor.UNSHARDED], mesh)
-columns_over_y = dtensor.Layout([dtensor.UNSHARDED, "y"], mesh)
-all_split = dtensor.Layout(["x", "y"], mesh)
+WHOLE = dtensor.UNSHARDED
+grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+rows_split = dtensor.Layout(["batch", WHOLE], grid)
+columns_split = dtensor.Layout([WHOLE, "model"], grid)
+both_split = dtensor.Layout(["batch", "model"], grid)
 
 
-def cut(whole, layout):
-    """Returns the component of each device, in the order in which dtensor.pack wants them."""
-    components = []
-    for place in layout.mesh.local_device_locations():
-        part = tf.constant(whole)
+def cut(array, layout):
+    """Returns the part of each device, in the order in which dtensor.pack wants them."""
+    parts = []
+    for position in layout.mesh.local_device_locations():
+        part = array
         for axis, dim in enumerate(layout.sharding_specs):
-            if dim != dtensor.UNSHARDED:  # layout.shape is the shape of the mesh: not the number of parts
-                part = tf.split(part, layout.num_shards(axis), axis)[place[dim]]
-        components.append(part)
-    return components
+            if dim != WHOLE:
+                count = layout.num_shards(axis)
+                pieces = np.split(part, count, axis)
+                part = pieces[position[dim]]
+        parts.append(part)
+    return parts
 
 
 def join(tensor):
-    """Returns the whole array of a DTensor; .numpy() is refused where the layout splits an axis."""
+    """Returns the whole array of a DTensor, put together on the host."""
     layout = dtensor.fetch_layout(tensor)
-    places = layout.mesh.local_device_locations()
     joined = np.zeros(tensor.shape, tensor.dtype.as_numpy_dtype)
-    for place, part in zip(places, dtensor.unpack(tensor)):
+    positions = layout.mesh.local_device_locations()
+    for position, part in zip(positions, dtensor.unpack(tensor)):
         where = []
         for dim, size in zip(layout.sharding_specs, part.shape):
-            start = place.get(dim, 0) * size
+            start = 0
+            if dim != WHOLE:
+                start = position[dim] * size
             where.append(slice(start, start + size))
         joined[tuple(where)] = part.numpy()
     return joined
 
 
-def print_holdings(title, tensor):
+def print_parts(title, tensor):
     layout = dtensor.fetch_layout(tensor)
-    local_shape = tuple(layout.local_shape_from_global_shape(tensor.shape))
-    print(f"{title}: {layout.sharding_specs}, {local_shape} of {tuple(tensor.shape)} on each device")
-    for place, part in zip(layout.mesh.local_device_locations(), dtensor.unpack(tensor), strict=True):
+    print(title, layout.sharding_specs)
+    positions = layout.mesh.local_device_locations()
+    for position, part in zip(positions, dtensor.unpack(tensor)):
         numbers = part.numpy()
-        print(
-            f"  {place}: first number {numbers.flat[0]:g}, last {numbers.flat[-1]:g}, {numbers.nbytes} bytes"
-        )
+        print(f"  {position}: {numbers.tolist()}, {numbers.nbytes} bytes")
 
 
-def main():
-    whole = np.arange(32, dtype="float32").reshape(8, 4)  # float64 beside float32 would end the process
-    rows = dtensor.pack(cut(whole, rows_over_x), rows_over_x)
-    print_holdings("packed", rows)
-    assert (join(rows) == whole).all()
+matrix = np.arange(32, dtype="float32").reshape(8, 4)
 
-    columns = dtensor.relayout(rows, columns_over_y)
-    print_holdings("moved", columns)
-    assert (join(columns) == whole).all()
+rows = dtensor.pack(cut(matrix, rows_split), rows_split)
+assert rows.shape == matrix.shape
+assert (join(rows) == matrix).all()
+print_parts("rows split", rows)
 
-    copied = dtensor.copy_to_mesh(whole, all_split)
-    assert (join(copied) == whole).all()
+columns = dtensor.relayout(rows, columns_split)
+assert (join(columns) == matrix).all()
+print_parts("columns split", columns)
 
-    variable = dtensor.DVariable(rows)  # it keeps the layout of its first value
-    variable.assign(columns + 100.0)
-    print_holdings("variable", variable.read_value())
-    assert variable.layout == rows_over_x
-    assert (join(variable.read_value()) == whole + 100).all()
+both = dtensor.copy_to_mesh(matrix, both_split)
+assert (join(both) == matrix).all()
+print_parts("both split", both)
 
-    zeros = dtensor.call_with_layout(tf.zeros, all_split, shape=[8, 4])  # each device makes its own block
-    print_holdings("made in place", zeros)
-    print(f"the sum of {whole.size} numbers: {float(tf.reduce_sum(rows)):g}")
+nothing_split = dtensor.Layout.replicated(grid, rank=2)
+assert (dtensor.relayout(rows, nothing_split).numpy() == matrix).all()
 
+# A variable keeps the layout of its first value.
+variable = dtensor.DVariable(rows)
+variable.assign(columns + 100)
+assert variable.layout == rows_split
+assert (join(variable.read_value()) == matrix + 100).all()
+print_parts("variable", variable.read_value())
 
-if __name__ == "__main__":
-    main()
+# Each device makes its own block, and nobody holds the whole.
+zeros = dtensor.call_with_layout(tf.zeros, both_split, shape=[8, 4])
+print_parts("made in place", zeros)

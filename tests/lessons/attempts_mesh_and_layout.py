@@ -41,12 +41,6 @@ def cut_by_mesh_shape(whole, layout):
     return cut(whole, layout, counts=sizes)
 
 
-def packed(whole, layout):
-    from tensorflow.experimental import dtensor
-
-    return dtensor.pack(in_tensorflow(whole, layout), layout)
-
-
 def two_axes(whole, layout):
     components = []
     for place in layout.mesh.local_device_locations():
@@ -75,13 +69,21 @@ ATTEMPTS = {
         ),
     ),
     "mesh_and_layout-cut": Attempts(
-        right=(cut, in_tensorflow, lambda whole, layout: tuple(part.tolist() for part in cut(whole, layout))),
+        right=(
+            cut,
+            in_tensorflow,
+            lambda whole, layout: [np.asfortranarray(part) for part in cut(whole, layout)],
+        ),
         wrong=(
             (cut_by_mesh_shape, "num_shards"),
-            (two_axes, "no axis"),
-            (lambda whole, layout: [whole] * layout.mesh.size, "Work this one out"),
-            (lambda whole, layout: [np.float64(part) for part in cut(whole, layout)], "number type"),
-            (packed, "not yet packed"),
+            (two_axes, "1 is no axis"),
+            (lambda whole, layout: [layout.num_shards("x")], "'x' is no axis"),
+            (lambda whole, layout: [whole] * layout.mesh.size, "show(layout, shape)"),
+            (lambda whole, layout: [np.float64(part) for part in cut(whole, layout)], "the dtype of"),
+            (lambda whole, layout: [part.tolist() for part in cut(whole, layout)], "the dtype of"),
+            (lambda whole, layout: tuple(cut(whole, layout)), "in a list"),
+            (lambda whole, layout: np.stack(cut(whole, layout)), "in a list"),
+            (lambda whole, layout: cut(whole, layout)[:1], "Give every device a part"),
         ),
     ),
 }

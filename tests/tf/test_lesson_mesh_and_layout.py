@@ -1,54 +1,52 @@
-"""What `mesh_and_layout` says of TensorFlow and does not show, held against NumPy."""
-
-import subprocess
-import sys
+"""What `mesh_and_layout` says of TensorFlow and does not show."""
 
 import numpy as np
 import pytest
 from tensorflow.experimental import dtensor
 
-from course_lib.devices.dtensor import tf
+from course_lib.devices.dtensor import tf, to_numpy
 
 FREE = dtensor.UNSHARDED
 WHOLE = np.arange(24, dtype="float32").reshape(6, 4)
-MAKES_A_LAYOUT = """
-from tensorflow.experimental import dtensor
-layout = dtensor.Layout(["x"], dtensor.create_mesh([("x", 1)], devices=["CPU:0"]))
-"""
 
 
 @pytest.fixture(scope="module")
-def mesh():
-    return dtensor.create_mesh([("x", 3), ("y", 2)], devices=[f"CPU:{device_id}" for device_id in range(6)])
+def rows_split():
+    devices = [f"CPU:{device_id}" for device_id in range(6)]
+    return dtensor.Layout(["batch", FREE], dtensor.create_mesh([("batch", 3), ("model", 2)], devices=devices))
 
 
-def test_unlike_replicas_give_one_tensor_three_sums_and_numpy_reads_the_first(mesh):
-    unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
-    total = tf.reduce_sum(dtensor.pack(unlike, dtensor.Layout([FREE, "y"], mesh)))
-    assert [int(part) for part in dtensor.unpack(total)] == [12, 12, 60, 60, 108, 108]
-    assert total.numpy() == 12
+def test_on_the_meshes_of_the_tutorial_the_shape_of_the_mesh_counts_the_parts():
+    for dims, inputs in [
+        ([("batch", 8)], ["batch", FREE]),
+        ([("batch", 4), ("model", 2)], ["batch", FREE]),
+        ([("batch", 2), ("feature", 2), ("model", 2)], ["batch", "feature"]),
+    ]:
+        layout = dtensor.Layout(inputs, dtensor.create_mesh(dims, device_type="CPU"))
+        split = [axis for axis, dim in enumerate(inputs) if dim != FREE]
+        assert [layout.shape[axis] for axis in split] == [layout.num_shards(axis) for axis in split]
 
 
-@pytest.mark.drill_all
-@pytest.mark.parametrize("call", ["dtensor.pack([], layout)", "layout.num_shards(1)"])
-def test_no_components_and_an_axis_that_the_layout_lacks_end_a_process(call):
-    program = f"{MAKES_A_LAYOUT}print('made', flush=True)\n{call}"
-    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=False)
-    assert done.stdout == "made\n"
-    assert done.returncode < 0
+def test_gather_reverses_rows_and_a_seed_gives_other_numbers_under_a_layout_that_splits(rows_split):
+    rows = dtensor.copy_to_mesh(WHOLE, rows_split)
+    assert (to_numpy(tf.gather(rows, [5, 4, 3, 2, 1, 0])) == WHOLE[::-1]).all()
+    draw = tf.function(tf.random.stateless_normal)
+    drawn = dtensor.call_with_layout(draw, rows_split, shape=[6, 4], seed=[1, 2])
+    assert not (to_numpy(drawn) == draw([6, 4], seed=[1, 2]).numpy()).any()
 
 
-def test_single_numbers_few_integers_and_a_captured_array_are_taken_but_another_array_is_not(mesh):
-    scalar = dtensor.DVariable(dtensor.copy_to_mesh(np.float32(1), dtensor.Layout([], mesh)))
-    scalar.assign(5.0)
-    assert float(scalar.numpy()) == 5
-    rows = dtensor.copy_to_mesh(WHOLE, dtensor.Layout(["x", FREE], mesh))
+def test_what_a_layout_must_keep_to_is_refused_and_its_short_forms_are_right(rows_split):
+    mesh = rows_split.mesh
+    with pytest.raises(ValueError, match="repeated"):
+        dtensor.Layout(["batch", "batch"], mesh)
+    with pytest.raises(tf.errors.UnknownError, match="divisible"):
+        dtensor.copy_to_mesh(WHOLE[:5], rows_split)
+    assert rows_split.local_shape_from_global_shape((5, 4)) == (1, 4)
+    with pytest.raises(tf.errors.UnknownError):
+        _row = dtensor.copy_to_mesh(WHOLE, rows_split)[0]
     with pytest.raises(tf.errors.UnimplementedError, match="got a regular tensor"):
-        rows + WHOLE
-    numbers = dtensor.copy_to_mesh(np.arange(6), dtensor.Layout(["x"], mesh))
-    assert dtensor.unpack(numbers + np.arange(6))[5].numpy().tolist() == [8, 10]
-    assert tf.gather(numbers, tf.zeros(19, "int32")).shape == 19
-    with pytest.raises(tf.errors.UnimplementedError, match="got a regular tensor"):
-        tf.gather(numbers, tf.zeros(20, "int32"))
-    captured = tf.function(lambda tensor: tf.reduce_sum(tensor + WHOLE))(rows)
-    assert float(captured.numpy()) == 2 * WHOLE.sum()
+        dtensor.DVariable(dtensor.copy_to_mesh(WHOLE, rows_split)).assign(WHOLE)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Neither layout nor DTensor"):
+        dtensor.DVariable(WHOLE)
+    assert dtensor.Layout.batch_sharded(mesh, "batch", rank=2) == rows_split
+    assert dtensor.Layout.replicated(mesh, rank=2) == dtensor.Layout([FREE, FREE], mesh)

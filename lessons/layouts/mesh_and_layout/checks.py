@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,46 +25,48 @@ _EXPLORED = MeshSpec([("x", 2), ("y", 4)])
 _UNTOUCHED = LayoutSpec(["x", UNSHARDED], _EXPLORED).of((8, 6))
 
 
-def _cut(whole: Array, layout: LayoutSpec) -> list[Array]:
-    return [part.copy() for part in layout.of(whole.shape).split(whole)]
+def _cut(whole: Array, layout: LayoutSpec) -> dict[str, Any]:
+    return _named(layout.of(whole.shape).split(whole))
+
+
+def _named(parts: Sequence[Any]) -> dict[str, Any]:
+    return {f"parts[{at}]": part for at, part in enumerate(parts)}  # so that a hint tells one alone
 
 
 @exercise("mesh_and_layout-cut", right=_cut)
 def cut(answer: Cut) -> str | None:
-    """A function that cuts an array into the components of a layout."""
+    """A function that cuts an array into the parts of a layout."""
 
     def on_a_mesh(function: Cut, whole: Array, layout: LayoutSpec) -> Any:
-        with on_devices() as (tf, dtensor):
-            components = function(whole, guarded(dtensor.to_layout(layout)))
-            if tf.is_tensor(components) and dtensor.dtensor.is_dtensor(components):
-                raise CourseError(_("Return a list with the component of each device, not yet packed."))
-        parts = components if isinstance(components, (list, tuple)) else []
-        if any(getattr(part, "dtype", whole.dtype) != whole.dtype for part in parts):  # a list has none
-            raise CourseError(_("Keep the array's number type: DTensors of unlike types cannot be added."))
-        return components
+        with on_devices() as (_tf, dtensor):
+            parts = function(whole, guarded(dtensor.to_layout(layout)))
+        if not isinstance(parts, list):
+            raise CourseError(_("Return the parts in a list, not yet packed: `pack` takes only a list."))
+        if any(getattr(part, "dtype", None) != whole.dtype for part in parts):
+            raise CourseError(_("Keep the dtype of the array: unlike dtypes can crash TensorFlow."))
+        if len(parts) != layout.mesh.size:
+            raise CourseError(_("Give every device a part, also where several hold the same one."))
+        return _named(parts)
 
     by_mesh_shape = _(
-        "This cuts an axis into as many parts as the mesh dimension of the same number has positions."
-        " The layout may give the axis another dimension: ask `layout.num_shards(axis)`."
+        "This counts the parts by the shape of the mesh. But the layout need not split the first axis along"
+        " the first mesh dimension: ask `layout.num_shards(axis)`."
     )
     random = np.random.default_rng(0)
-    trap = (numbered_tensor((8, 4)) + 0.5, _TRAP)
-    cases = [_told(*inputs) for inputs in [trap, *[_random_sharding(random) for _case in range(_NUM_CASES)]]]
-    cases.append(_told(np.arange(8), LayoutSpec(["model"], _TRAP.mesh)))  # as labels are
-    return judge(answer, _cut, cases, misconceptions={_cut_by_mesh_shape: by_mesh_shape}, run=on_a_mesh)
+    given = [(numbered_tensor((8, 4)) + 0.5, _TRAP), (np.arange(8), LayoutSpec(["model"], _TRAP.mesh))]
+    given += [_random_sharding(random) for _case in range(_NUM_CASES)]
+    cases = [Case(each, told=_told(*each)) for each in given]
+    wrong = {_cut_by_mesh_shape: by_mesh_shape}
+    advice = _("Draw what each device should hold: `show(layout, shape)`.")
+    return judge(answer, _cut, cases, misconceptions=wrong, run=on_a_mesh, advice=advice)
 
 
-def _told(whole: Array, layout: LayoutSpec) -> Case:
-    told = _(
-        "an array of shape {shape} under {layout} on the mesh {mesh}",
-        shape=whole.shape,
-        layout=layout,
-        mesh=layout.mesh,
-    )
-    return Case((whole, layout), told=told)
+def _told(whole: Array, layout: LayoutSpec) -> str:
+    names = {"shape": whole.shape, "layout": layout, "mesh": layout.mesh}
+    return _("an array of shape {shape} under {layout} on the mesh {mesh}", **names)
 
 
-def _cut_by_mesh_shape(whole: Array, layout: LayoutSpec) -> list[Array]:
+def _cut_by_mesh_shape(whole: Array, layout: LayoutSpec) -> dict[str, Any]:
     components = []
     for device_id in range(layout.mesh.size):
         part = whole
@@ -73,7 +75,7 @@ def _cut_by_mesh_shape(whole: Array, layout: LayoutSpec) -> list[Array]:
                 parts = np.split(part, layout.mesh.sizes[axis], axis=axis)
                 part = parts[layout.mesh.coords(device_id)[dim]]
         components.append(part)
-    return components
+    return _named(components)
 
 
 def _random_sharding(random: np.random.Generator) -> tuple[Array, LayoutSpec]:

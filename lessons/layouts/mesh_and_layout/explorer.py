@@ -32,15 +32,21 @@ _FIRST = {
 }
 
 
+def real_components(sharding: Sharding) -> Sequence[npt.ArrayLike]:
+    """Makes the real DTensor of a choice, and returns what each device holds of it, `[...] local` each."""
+    from course_lib.devices.dtensor import tf, to_layout, unpack
+
+    numbers = numbered_tensor(sharding.global_shape)
+    return unpack(tf.experimental.dtensor.copy_to_mesh(numbers, to_layout(sharding.layout)))
+
+
 class MeshLayoutExplorer(Experiment):
     """Lets the reader choose a mesh, a tensor and a layout, and shows which device holds what.
 
     The property `sharding` follows the reader's clicks.
 
     Args:
-        observe: makes the real DTensor for the button. It gets a sharding, distributes
-            `numbered_tensor(sharding.global_shape)`, and returns the real component of each device in their
-            order. Without it the button is disabled.
+        observe: what the button runs.
     """
 
     name = "mesh_layout"
@@ -54,7 +60,7 @@ class MeshLayoutExplorer(Experiment):
     settled = staticmethod(states.whole_state)
     page_settled = staticmethod(states.page_state)
 
-    def __init__(self, observe: Observe | None = None) -> None:
+    def __init__(self, observe: Observe | None = real_components) -> None:
         super().__init__(observe, _FIRST)
 
     @property

@@ -1,23 +1,22 @@
 # %% [markdown]
 # # Mesh and layout
 #
-# You have several devices and one matrix.
-# Which device holds which part of it, and how do you say so in one line?
+# TensorFlow's tutorial on DTensor has a function that cuts each batch into parts and hands them to eight devices.
+# Arrange the devices as the tutorial does, and it works.
+# Arrange them differently, and part of every batch may reach no device at all.
+# There is no error. The loss falls all the same.
 #
-# After this lesson you can
+# In this lesson you will start such a run yourself, and find the line that is to blame.
+# To get there, we ask one question of every tensor that we meet: *which device holds which part?*
 #
-# - describe devices as a *mesh* and the split of a tensor as a *layout*;
-# - tell, before anything runs, what each device holds, how many bytes that is and how many copies exist;
-# - cut an array, make a DTensor of the parts, move it, and join the parts again;
-# - say which mistakes TensorFlow refuses, which it takes in silence, and which end the process.
+# **After this lesson you can**
 #
-# **Time:** 40 minutes.
-# **You need to know:** Python, NumPy slices, and what a tensor is.
+# - arrange devices in a *mesh*, and say in one line how a tensor is spread over it;
+# - work out what each device holds, how many bytes that is, and how many copies there are;
+# - cut a tensor, place it, move it, and check that every part is where it should be.
 #
-# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
-# > They share one machine's cores:
-# > they show which device does what, not the speed of real devices.
-# > DTensor is experimental: its names may change.
+# **Time:** 35 minutes.
+# **You need to know:** NumPy slices, and how to train a small network in TensorFlow on one device.
 
 # %%
 LANGUAGE = "en"
@@ -27,528 +26,661 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% devices-text [markdown]
-# ## Eight virtual devices on one CPU
+# %% mesh-text [markdown]
+# ## A grid of devices
 #
-# TensorFlow takes a machine's CPU, with all its cores, for one device.
-# Two lines after `import tensorflow as tf` make eight *virtual devices* of it:
+# Several devices can share a training run in two ways: each takes a part of the batch, or each takes a part of the model.
+# Large runs do both at once.
+# So DTensor, the part of TensorFlow that spreads tensors over devices, arranges the devices in a grid:
+# one direction for the batch, and one for the model.
 #
-# ```python
-# cpu = tf.config.list_physical_devices("CPU")[0]
-# tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
-# ```
-#
-# They must run before TensorFlow first uses a device, and so starts; your own program needs no other call.
-# In these lessons `setup` takes the number of devices in the first cell, and later `start_tensorflow`
-# imports TensorFlow, hides GPUs, runs these two lines, starts TensorFlow and returns the module.
-#
-# The last line asks for four devices, too late.
-# `outcome` calls a function, and returns its result, or the kind and first sentence of its error.
+# In this notebook your computer poses as eight devices. Let's begin with six of them, in three rows of two.
+# With 3 × 2 you can't mistake a row for a column.
 
-# %% devices
+# %% mesh
 tf = course_lib.start_tensorflow()
 import numpy as np
 from tensorflow.experimental import dtensor
 
-from course_lib import outcome, show
+from course_lib import show
 
-cpu = tf.config.list_physical_devices("CPU")[0]
-four_devices = [tf.config.LogicalDeviceConfiguration()] * 4
-num_devices = len(tf.config.list_logical_devices("CPU"))
-print(f"{num_devices=}")
-print(outcome(tf.config.set_logical_device_configuration, cpu, four_devices))
-
-# %% mesh-text [markdown]
-# ## A mesh is a grid of devices with names
-#
-# A mesh arranges devices in a grid.
-# Each direction of it is a *mesh dimension*, with a name and a size.
-# `dtensor.create_mesh` takes pairs of name and size, and a list of devices.
-# Here six of the eight form a grid of 3 by 2; `show` draws it.
-
-# %% mesh
-devices = [f"CPU:{device_id}" for device_id in range(6)]
-mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=devices)
+six = ["CPU:0", "CPU:1", "CPU:2", "CPU:3", "CPU:4", "CPU:5"]
+mesh = dtensor.create_mesh(
+    [("batch", 3), ("model", 2)], devices=six
+)
 show(mesh)
 
+# %% mesh-read [markdown]
+# A **mesh** is a grid of devices. Each of its directions has a name, and is called a **mesh dimension**.
+# Ours are `batch`, of size 3, and `model`, of size 2. The names are up to you.
+#
+# The list of devices fills the grid row by row.
+# Device 1 stands beside device 0, and device 2 begins the second row.
+
+# %% note-virtual [markdown]
+# How does one computer come to have eight devices?
+#
+# TensorFlow takes the processor, with all of its cores, for one device.
+# Two statements make eight *virtual* devices of it:
+#
+# ```python
+# cpu = tf.config.list_physical_devices("CPU")[0]
+# tf.config.set_logical_device_configuration(
+#     cpu, [tf.config.LogicalDeviceConfiguration()] * 8
+# )
+# ```
+#
+# They must run before TensorFlow uses a device for the first time.
+# In this notebook `setup(devices=8)` remembers the number, and `start_tensorflow` runs the two statements.
+# The virtual devices share one processor.
+# They show you who holds what, but not how fast real devices would be.
+# On a machine with GPUs you would list `"GPU:0"`, `"GPU:1"` and so on; we have not tried it.
+#
+# DTensor is experimental, so names may still change. This lesson was run on TensorFlow 2.21.
+
+# %% note-clients [markdown]
+# What if the devices belong to several machines?
+#
+# Here one program directs all the devices. TensorFlow calls that *single-client*.
+# With several machines, each of them runs a copy of the program, and each copy directs the devices of its own machine.
+# That is called *multi-client*, and {lesson:workers} does it.
+
 # %% layout-text [markdown]
-# The list fills the grid row by row: the last mesh dimension changes fastest.
+# ## Who holds what?
 #
-# ## A layout gives each axis a mesh dimension
+# Now take a matrix of 6 rows and 4 columns. Which device should hold which part of it?
+# That is the one question that you have to answer.
+# You write the computation almost as if for a single device, and TensorFlow works out the rest:
+# which device computes what, and what the devices must send to each other.
 #
-# A tensor has *axes*, a mesh has *dimensions*.
-# A layout names for each axis of the tensor the mesh dimension that splits it;
-# for an axis that is not split it has `dtensor.UNSHARDED`.
-# There are three kinds of layouts:
+# You answer with a **layout**: a list with one entry for each axis of the matrix.
+# The entry names the mesh dimension along which the axis is split.
+# If the axis is not split, the entry is `dtensor.UNSHARDED`. We'll call that `WHOLE`.
 #
-# 1. Nothing is split.
-#    The tensor is *fully replicated*: every device holds all of it.
-# 2. Every mesh dimension splits an axis, in the cell below `x` the rows and `y` the columns.
-#    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
-# 3. A hybrid: some of the mesh dimensions split an axis, and some do not.
-#
-# The cell makes one of each kind, and draws the first two for a matrix of 6 rows and 4 columns.
-# Texts and pictures write the third, `rows_over_x`, as `[x, unsharded]`.
-# The *global shape* in a picture is that of the whole tensor, the *local shape* that of one device's part.
-# Within a picture, blocks of equal letter and colour hold equal data.
+# Let's split the rows along `batch` and the columns along `model`:
 
-# %% two-layouts
-from IPython.display import display
+# %% both-split
+WHOLE = dtensor.UNSHARDED
 
-nothing_split = dtensor.Layout([dtensor.UNSHARDED, dtensor.UNSHARDED], mesh)
-all_split = dtensor.Layout(["x", "y"], mesh)
-rows_over_x = dtensor.Layout(["x", dtensor.UNSHARDED], mesh)
-display(show(nothing_split, (6, 4)), show(all_split, (6, 4)))
+both_split = dtensor.Layout(["batch", "model"], mesh)
+show(both_split, (6, 4))
+
+# %% both-split-read [markdown]
+# `batch` has size 3, so the rows are cut in three. `model` has size 2, so the columns are cut in two.
+# That makes six blocks, A to F, one for each device.
+# Take device 3. It stands at position 1 along both dimensions,
+# so it holds block D: the middle third of the rows, and the right half of the columns.
+#
+# What a device holds of a tensor is called its **shard**.
+# The shape of the whole tensor is its **global shape**, here (6, 4).
+# The shape of one shard is its **local shape**, here (2, 2).
+#
+# Here no two devices have the same shard, so the tensor is **fully sharded**.
+# Now let's split nothing at all:
+
+# %% replicated
+nothing_split = dtensor.Layout([WHOLE, WHOLE], mesh)
+show(nothing_split, (6, 4))
+
+# %% replicated-read [markdown]
+# Now all six devices hold block A, and block A is the whole matrix. The tensor is **fully replicated**.
+# Same letter, same colour: same data.
+#
+# Many layouts lie between the two extremes. Here is one that splits only the rows:
+
+# %% rows-split
+rows_split = dtensor.Layout(["batch", WHOLE], mesh)
 
 # %% predict-hybrid [markdown]
-# The matrix of 6 rows and 4 columns gets the layout `[x, unsharded]` on the mesh `x` 3 × `y` 2.
-# What is the local shape: how many rows and columns does one device hold?
+# A matrix of 6 rows and 4 columns lies on a mesh of six devices: `batch` 3 × `model` 2.
+# Its layout splits the rows along `batch`. The columns are not split.
+# How many of the six devices hold the first row of the matrix?
 #
-# - [x] `(2, 4)`
-#   The 6 rows are cut into 3 parts of 2 over `x`; no mesh dimension cuts the columns.
-# - [ ] `(2, 2)`
-#   That is `[x, y]`: here no mesh dimension cuts the columns.
-# - [ ] `(3, 4)`
-#   3 is the number of parts into which `x` cuts the 6 rows, not their length.
-# - [ ] `(1, 4)`
-#   That shares the rows among all six devices, but `y` cuts nothing: it makes copies.
+# - [x] `2`
+#   Two devices stand at position 0 along `batch`, and both hold the first third of the rows.
+# - [ ] `1`
+#   Only its position along `batch` decides which rows a device holds, and two devices share each position.
+# - [ ] `3`
+#   The rows are cut into three parts. Each part is held by two of the six devices.
+# - [ ] `6`
+#   All six would hold it if the rows were not split either.
 
 # %% reveal-hybrid
-reveal("mesh_and_layout-hybrid", outcome(rows_over_x.local_shape_from_global_shape, (6, 4)))
+holders = show(rows_split, (6, 4)).copies
+reveal("mesh_and_layout-hybrid", holders)
+
+# %% hybrid
+show(rows_split, (6, 4))
+
+# %% hybrid-read [markdown]
+# This layout does not mention `model`.
+# So both devices in a row of the grid hold the same block, and there are two copies of everything.
+# *A mesh dimension that the layout does not use makes copies.*
+#
+# With three rules you can work out any layout in your head:
+#
+# - **Local shape:** divide each axis of the global shape by the size of the mesh dimension that splits it.
+# - **Copies:** multiply the sizes of the mesh dimensions that the layout does not use.
+# - **Equal parts:** the division must leave no remainder. Five rows cannot be split along a dimension of size 3.
+#
+# Bytes follow from the local shape. Here a shard has 2 × 4 numbers. In float32 each takes 4 bytes, so the shard takes 32.
+#
+# Nobody cares about 32 bytes. So take a weight matrix of 50,000 × 50,000 numbers, which is 10 GB in float32,
+# and eight devices in a grid of `batch` 4 × `model` 2:
+#
+# | layout | one device holds | copies |
+# | --- | --- | --- |
+# | `[WHOLE, WHOLE]` | 10 GB | 8 |
+# | `[WHOLE, "model"]` | 5 GB | 4 |
+# | `["batch", WHOLE]` | 2.5 GB | 2 |
+# | `["batch", "model"]` | 1.25 GB | 1 |
+#
+# From 10 GB down to 1.25, by two words in a list.
+
+# %% note-rules [markdown]
+# What else must a layout obey? And is there a shorter way to write it?
+#
+# - It has one entry for each axis of the *tensor*, however many dimensions the mesh has.
+#   A vector has a single entry, such as `["model"]`, and a single number has none: `[]`.
+# - A mesh dimension may split one axis at most. `["batch", "batch"]` is refused.
+# - TensorFlow complains about unequal parts only when you place the tensor.
+#   Before that, `rows_split.local_shape_from_global_shape((5, 4))` simply returns `(1, 4)`.
+#   {Lesson:coupled_rows} shows what to do with a batch that doesn't divide evenly.
+#
+# `dtensor.Layout.replicated(mesh, rank=2)` is short for `dtensor.Layout([WHOLE, WHOLE], mesh)`.
+# And `dtensor.Layout.batch_sharded(mesh, "batch", rank=2)` is short for `dtensor.Layout(["batch", WHOLE], mesh)`:
+# it splits the first axis alone. The rank is the number of axes.
 
 # %% first-dtensor-text [markdown]
-# Each device holds 2 rows and 4 columns.
-# The layout does not use `y`, so the two devices that differ only along `y` hold the same block.
-# Two rules cover every layout:
-#
-# - The local shape is the global shape with each axis divided by the size of the mesh dimension
-#   that splits it.
-#   Its bytes are elements times bytes per element: here $2 \cdot 4 \cdot 4 = 32$ in float32.
-# - The number $r$ of copies is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
-#   $L$ does not use:
-#
-# $$r = \prod_{d \notin L} n_d$$
-#
-# If it uses all of them, the product is empty: $r = 1$.
-#
-# A layout has one entry for each axis of the tensor, however many dimensions the mesh has:
-# a vector on this mesh has a single one, such as `[y]`.
-# The size of the mesh dimension must divide the length of the axis, and a mesh dimension splits one axis at
-# most.
-#
 # ## The first DTensor
 #
-# `dtensor.copy_to_mesh` takes a whole tensor or array and a layout, and returns a *DTensor*:
-# the tensor, laid out on the mesh.
-# `dtensor.unpack` returns its *component tensors*, for each device the block that it holds;
-# `dtensor.fetch_layout` returns its layout.
-# `compare` draws what each device should hold of the array, and what it really holds.
+# So far no device has held anything. We drew the pictures from the layouts alone. Do they tell the truth?
+# Let's place a matrix on the six devices with `dtensor.copy_to_mesh`.
+# Then `dtensor.unpack` gives us the shard of each device:
 
 # %% first-dtensor
-from course_lib import compare
-
 whole = np.arange(24, dtype="float32").reshape(6, 4)
-rows = dtensor.copy_to_mesh(whole, rows_over_x)
-print("shape:", rows.shape, "layout:", dtensor.fetch_layout(rows).sharding_specs)
-print("component 5:", dtensor.unpack(rows)[5].numpy().tolist())
-compare(whole, rows)
+rows = dtensor.copy_to_mesh(whole, rows_split)
+
+print("shape", rows.shape)
+for part in dtensor.unpack(rows):
+    print(part.numpy().tolist())
+
+# %% first-dtensor-read [markdown]
+# The picture was right: devices 0 and 1 have the first two rows, devices 2 and 3 the next two, devices 4 and 5 the last two.
+#
+# `rows` is a **DTensor**: one tensor, spread over a mesh. Its shape is the global shape,
+# and most operations treat it as one matrix: `tf.reduce_sum(rows)` adds up all 24 numbers.
+# TensorFlow's own name for the shards of a DTensor is **components**.
+#
+# Now let's turn `rows` back into a NumPy array.
+
+# %% numpy tags=["error"]
+from course_lib import last_line
+
+try:
+    rows.numpy()
+except tf.errors.OpError as error:
+    print(last_line(error))
+
+# %% numpy-read [markdown]
+# No! The message says why, if you read it twice: `rows` is on more than one device, and it is not fully replicated.
+# No device has all six rows, so somebody would have to collect them.
+# For our 10 GB matrix that would mean a lot of traffic, and 10 GB in a single place.
+# TensorFlow wants you to ask for that explicitly. In a moment you will.
 
 # %% explorer-text [markdown]
-# The shape of a DTensor is the global shape.
-# Device 5 stands at position 2 along `x`, so it holds the last two rows.
-#
 # ## Explore
 #
-# Choose mesh, tensor shape and layout.
-# Select a device to see what it holds and who holds the same.
-# The button calls `observe`, which makes the real DTensor.
-# With more than eight devices it ends in an error.
-# Below is the choice's code; the next section explains `dtensor.pack`.
+# The mesh dimensions are called `x` and `y` here. At first the rows are split along `x`:
+# devices 0 to 3 hold the upper half of the tensor, and devices 4 to 7 the lower half.
+# Choose another mesh, shape or layout, and press a device to see what it holds.
+# Then press *Make the real DTensor and compare* to see the real components beside the prediction.
 #
-# **Exercise 1.** Leave the shape (8, 6) and take a mesh of eight devices.
-# Find a layout under which each element is held by one device only.
-# On the mesh shown first one obvious choice cannot divide an axis: read the reason that it shows.
+# **Exercise 1.** Leave the shape at (8, 6), and use all eight devices.
+# Find a layout under which every element is held by one device only.
+# If your first idea is refused, the message says why.
 
 # %% explorer
-from lessons.layouts.mesh_and_layout.explorer import MeshLayoutExplorer
+from lessons.layouts.mesh_and_layout.explorer import (
+    MeshLayoutExplorer,
+)
 
-
-def observe(choice):
-    all_devices = [f"CPU:{device_id}" for device_id in range(8)]
-    chosen_devices = all_devices[: choice.mesh.size]
-    chosen = dtensor.create_mesh(list(choice.mesh.dims), devices=chosen_devices)
-    layout = dtensor.Layout(choice.layout.sharding_specs, chosen)
-    numbers = np.arange(np.prod(choice.global_shape), dtype="float32")
-    array = numbers.reshape(choice.global_shape)
-    tensor = dtensor.copy_to_mesh(array, layout)
-    return [component.numpy() for component in dtensor.unpack(tensor)]
-
-
-explorer = MeshLayoutExplorer(observe)
+explorer = MeshLayoutExplorer()
 explorer
 
 # %% explore-one-copy
 check("mesh_and_layout-explore-one-copy", explorer)
 
+# %% note-one-copy [markdown]
+# Solution
+#
+# Devices along a mesh dimension that splits no axis hold copies.
+# The obvious choice is rows along `x` and columns along `y`. It is refused: 6 columns cannot be cut in four.
+# Rows along `y` and columns along `x` works, and each device holds 2 rows and 3 columns.
+# So does the obvious choice on a mesh of 4 × 2, or a mesh with a single dimension of size 8 that splits the rows.
+
+# %% move-text [markdown]
+# ## Move it
+#
+# A tensor need not keep its layout. `dtensor.relayout` returns the same tensor in another layout on the same mesh.
+# What a device lacks, it gets from the others.
+#
+# Say that the next computation needs whole columns of our matrix, and no device has one.
+# So we move the matrix.
+# Until now the rows were dealt out along `batch`; from now on whole columns are dealt out along `model`.
+# Once it has moved, does it take more memory, or less?
+
+# %% move
+columns_split = dtensor.Layout([WHOLE, "model"], mesh)
+columns = dtensor.relayout(rows, columns_split)
+
+# %% predict-move [markdown]
+# A float32 matrix of 6 rows and 4 columns lies on the mesh `batch` 3 × `model` 2.
+# Its rows are split along `batch`, and its columns are not split.
+# Each of the six devices holds 32 bytes of it, 192 bytes in all.
+# Now it moves: its columns are split along `model`, and its rows are no longer split.
+# How many bytes do the six devices hold then, all together?
+#
+# - [x] `288`
+#   Each of the six devices holds 6 rows and 2 columns: 12 numbers, 48 bytes.
+# - [ ] `192`
+#   The matrix stays the same, but not the number of copies.
+# - [ ] `96`
+#   That is the matrix once. But nothing is split along `batch` any more, and that makes copies.
+# - [ ] `576`
+#   That is the whole matrix on each device. But the columns are split along `model`.
+# - otherwise
+#   What is the new local shape? How many bytes are that on one device?
+
+# %% reveal-move
+shard_0 = dtensor.unpack(columns)[0].numpy()
+reveal("mesh_and_layout-move", 6 * shard_0.nbytes)
+
+# %% moved
+show(columns, before=rows)
+
+# %% after-read [markdown]
+# Before the move each device held a third of the matrix; now each holds half.
+# So a move can cost memory.
+# It also costs traffic. Device 0 already had 4 of the 12 numbers that it holds now.
+# It got the other 8 from devices 2 and 4.
+# How much has to be sent, and when, is the subject of {lesson:communication}.
+#
+# Relayout is also how you get the array back. Replicate the tensor first.
+# Then every device has all of it, and `.numpy()` gives you the copy of device 0:
+
+# %% everywhere
+everywhere = dtensor.relayout(rows, nothing_split)
+print(everywhere.numpy())
+
+# %% note-join [markdown]
+# Can you get the array back without replicating it on the devices?
+#
+# Yes. Fetch the components, and put each in its place, in the memory of the computer that runs the notebook:
+#
+# ```python
+# def join(tensor):
+#     layout = dtensor.fetch_layout(tensor)
+#     joined = np.zeros(tensor.shape, tensor.dtype.as_numpy_dtype)
+#     positions = layout.mesh.local_device_locations()
+#     for position, part in zip(positions, dtensor.unpack(tensor)):
+#         where = []
+#         for dim, size in zip(layout.sharding_specs, part.shape):
+#             start = 0
+#             if dim != WHOLE:
+#                 start = position[dim] * size
+#             where.append(slice(start, start + size))
+#         joined[tuple(where)] = part.numpy()
+#     return joined
+# ```
+#
+# A shard begins at the device's position along the mesh dimension, times the length of a shard.
+# Along an axis that is not split, it begins at 0.
+# In other lessons `to_numpy` of `course_lib` does this.
+
+# %% note-other-mesh [markdown]
+# How do you move a tensor to another mesh?
+#
+# Read the array back and place it on the new mesh.
+# `relayout` and `copy_to_mesh` can do it directly only if the tensor is fully replicated before and after.
+
+# %% grid-text [markdown]
+# ## Cut it yourself
+#
+# We gave `copy_to_mesh` the whole matrix. A training run needs a new batch in every step,
+# and each device should be sent its own rows of that batch and nothing more.
+# For this there is `dtensor.pack`. You hand it a list of parts, one for each device,
+# and it sends each device its own part.
+#
+# But who cuts the parts? You do. This time, let's take all eight devices:
+
+# %% grid
+grid = dtensor.create_mesh(
+    [("batch", 4), ("model", 2)], device_type="CPU"
+)
+
 # %% by-hand-text [markdown]
-# ## Cut and pack by hand
-#
-# `copy_to_mesh` takes the whole tensor.
-# `dtensor.pack` takes the components, one for each device: each receives its own part.
-#
-# `mesh.local_device_locations()` lists the positions of the devices,
-# in the order in which `dtensor.pack` wants the components.
-# `layout.num_shards(axis)` is the number of parts into which an axis is cut.
-#
-# The cell cuts 24 rows into `parts` for `[batch, unsharded]` on a mesh of all eight devices
-# (`device_type="CPU"`), with the usual names, `batch` and `model`.
-# Each device gets the part whose number is its position along `batch`.
+# Take a matrix of 8 rows, and split the rows along `batch`. Each device needs two rows; but which?
+# That depends on its position along `batch`, and `local_device_locations` lists the positions of all devices.
+# When the parts are packed, `compare` shows, side by side, what each device should hold and what it actually holds:
 
 # %% by-hand
-grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
-places = grid.local_device_locations()
-over_batch = dtensor.Layout(["batch", dtensor.UNSHARDED], grid)
-print(f"{places[3]=}")
-print(f"{over_batch.num_shards(0)=} {over_batch.num_shards(1)=}")
+from course_lib import compare
 
-parts = tf.split(tf.ones([24, 4]), over_batch.num_shards(0), axis=0)
-packed = dtensor.pack([parts[place["batch"]] for place in places], over_batch)
-print("parts[0]:", parts[0].shape, "packed:", packed.shape)
+matrix = np.arange(24, dtype="float32").reshape(8, 3)
+over_batch = dtensor.Layout(["batch", WHOLE], grid)
 
-# %% predict-packer [markdown]
-# Mesh `batch` 4 × `model` 2, a matrix of 24 rows, and now the layout `[model, unsharded]`.
-# A packer cuts the rows into `layout.shape[0]` parts in place of `layout.num_shards(0)`,
-# and gives each device the part of its position along `model`.
-# Here `layout.shape` is `[4, 2]`.
-# How many rows does the resulting DTensor have?
+parts = []
+for position in grid.local_device_locations():
+    first = 2 * position["batch"]
+    parts.append(matrix[first : first + 2])
+    print(position, "rows", first, "and", first + 1)
+
+packed = dtensor.pack(parts, over_batch)
+compare(matrix, packed)
+
+# %% by-hand-read [markdown]
+# All eight devices hold the rows that they should.
+# `pack` expects the parts in the order in which `local_device_locations` lists the devices.
 #
-# - [x] `12`
-#   Two of the 4 parts of 6 rows, one for each position along `model`; the others reach no device.
-# - [ ] `24`
-#   So it should be.
-#   But `shape[0]` is 4, and `model` has two positions: two of the 4 parts reach no device.
-# - [ ] `6`
-#   That is one component.
-#   The DTensor is made of two different ones, one for each position along `model`.
-# - [ ] `48`
-#   That is 8 devices times 6 rows.
-#   But the devices along `batch` hold copies, which count once.
-# - otherwise
-#   Into how many parts are the rows cut, and how many of these parts reach a device?
+# If a layout splits both axes, you cut twice: first the rows, then the columns.
+# Let's do that for device 3 of our first mesh, and for the matrix of 6 rows and 4 columns.
+# With `both_split`, the device should hold block D:
 
-# %% reveal-packer
-over_model = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
-parts = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
-packed = dtensor.pack([parts[place["model"]] for place in places], over_model)
-reveal("mesh_and_layout-packer", packed.shape[0])
+# %% twice
+position = mesh.local_device_locations()[3]
+bands = np.split(whole, 3, axis=0)
+band = bands[position["batch"]]
+blocks = np.split(band, 2, axis=1)
+print(blocks[position["model"]])
 
-# %% [markdown]
-# Of 24 rows 12 are gone, and nothing complained: `dtensor.pack` is given components,
-# and not how many rows there were.
-# `layout.shape` is the shape of the *mesh*, whichever dimension splits an axis.
-# For `[batch, unsharded]` above, `shape[0]` and `num_shards(0)` are both 4,
-# which hides the mistake.
+# %% twice-read [markdown]
+# That is block D: the middle third of the rows, and the right half of the columns.
 #
-# **Exercise 2.** Write `cut(whole, layout)`: it returns a list with the component of each device,
-# in the order of `layout.mesh.local_device_locations()`.
-# `whole` is an array of any number of axes, and `layout` a `dtensor.Layout` for it.
-# `layout.sharding_specs` has the name or `dtensor.UNSHARDED` for each axis.
-# Cut with `tf.split`, `np.split` or slices, and keep the number type of the array.
-
+# Here we knew that the rows are cut in three and the columns in two. In general you have to ask the layout:
+#
+# - `layout.sharding_specs` is its list of entries, one for each axis;
+# - `layout.num_shards(axis)` is the number of parts into which it cuts an axis: 1 if the axis is not split.
+#
+# **Exercise 2.** Write `cut(array, layout)`. It should work for any number of axes, and for any valid layout.
+# Return a list with the part of each device, in the order of `layout.mesh.local_device_locations()`.
+# Cut with `np.split`, `tf.split` or slices, and return arrays or tensors of the same dtype.
 
 # %% exercise-cut
-def cut(whole, layout):
+def cut(array, layout):
     # solution begin
-    components = []
-    for place in layout.mesh.local_device_locations():
-        part = tf.constant(whole)
+    parts = []
+    for position in layout.mesh.local_device_locations():
+        part = array
         for axis, dim in enumerate(layout.sharding_specs):
-            if dim != dtensor.UNSHARDED:
-                part = tf.split(part, layout.num_shards(axis), axis)[place[dim]]
-        components.append(part)
-    return components
+            if dim != WHOLE:
+                count = layout.num_shards(axis)
+                pieces = np.split(part, count, axis)
+                part = pieces[position[dim]]
+        parts.append(part)
+    return parts
     # solution end
 
 
 # %%
 check("mesh_and_layout-cut", cut)
 
-# %% reading [markdown]
-# With `cut`, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array
-# that the layout can divide.
-# The course's `shard(array, layout)` does this.
+# %% tutorial-text [markdown]
+# With `cut`, you can place any array: `dtensor.pack(cut(array, layout), layout)`.
+# From here on we write `shard(array, layout)`, a function of `course_lib` that does just this.
 #
-# ## Read and join
+# ## A batch that shrinks
 #
-# `.numpy()` works for a replicated DTensor: it gives the component of the first device.
-# Of a split one TensorFlow refuses it.
-# Either move the DTensor to a replicated layout first, with the `dtensor.relayout` of the next section,
-# or fetch the components and put each in its place.
-#
-# `join` does that.
-# The position of a device along the mesh dimension that splits an axis, `place.get(dim, 0)`
-# (0 where none does), times the component's length is where the component begins.
+# Now for the function of TensorFlow's tutorial
+# ([*Distributed training with DTensors*](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)).
+# There it is called `repack_local_tensor`. Here it is, lightly rewritten:
+
+# %% tutorial
+def pack_as_in_tutorial(array, layout):
+    parts = []
+    for position in layout.mesh.local_device_locations():
+        part = array
+        for axis, dim in enumerate(layout.sharding_specs):
+            if dim != WHOLE:
+                count = layout.shape[axis]
+                pieces = np.split(part, count, axis)
+                part = pieces[position[dim]]
+        parts.append(part)
+    return dtensor.pack(parts, layout)
 
 
-# %% join
-def join(tensor):
-    layout = dtensor.fetch_layout(tensor)
-    places = layout.mesh.local_device_locations()
-    joined = np.zeros(tensor.shape, tensor.dtype.as_numpy_dtype)
-    for place, part in zip(places, dtensor.unpack(tensor)):
-        where = []
-        for dim, size in zip(layout.sharding_specs, part.shape):
-            start = place.get(dim, 0) * size
-            where.append(slice(start, start + size))
-        joined[tuple(where)] = part.numpy()
-    return joined
-
-
-print("numpy:", outcome(rows.numpy))
-print("join:", np.sum(join(rows) == whole), "/", whole.size)
-
-# %% move-text [markdown]
-# The course's `to_numpy(tensor)` does the same as `join`, if copies are equal.
+# %% data-text [markdown]
+# It looks right, doesn't it? Let's train with it.
 #
-# ## Move: `relayout`
-#
-# `dtensor.relayout` returns the same values in another layout.
-# Data that a device lacks comes from the others; {lesson:communication} shows what that costs.
+# The task: is a film review positive or negative? Each review comes as 1,200 numbers, computed from its words.
+# We take 100 steps, with 64 reviews in each.
 
-# %% predict-move [markdown]
-# A float32 matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[x, unsharded]`.
-# Each of the six devices holds 32 bytes of it: 192 in all.
-# Now the matrix moves to the layout `[unsharded, y]`.
-# How many bytes do the six devices then hold in all?
+# %% data
+from course_lib import data, shard
+
+reviews = data.tf_idf(data.load_imdb())
+train_x = reviews.train.features
+train_y = reviews.train.labels
+
+# %% step-text [markdown]
+# The network couldn't be smaller: a single matrix `W` turns the numbers of a review into two logits.
+# This is one step of its training:
+
+# %% step
+LEARNING_RATE = 5.0  # high, since the features are tiny
+
+
+@tf.function
+def linear_step(W, x, y):
+    with tf.GradientTape() as tape:
+        logits = x @ W
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            y, logits
+        )
+        loss = tf.reduce_mean(losses)
+    W.assign_sub(LEARNING_RATE * tape.gradient(loss, W))
+    return loss
+
+
+# %% train-text [markdown]
+# `W` changes while we train, so it becomes a `dtensor.DVariable`: a variable whose value is a DTensor.
+# Every device holds all of `W`, and each batch is split along `batch`.
+# The argument `place` is the function that turns an array into a DTensor: the tutorial's, or `shard`.
+
+# %% train
+rng = np.random.default_rng(0)
+initial_W = rng.normal(0, 0.1, (1200, 2)).astype("float32")
+
+
+def train(mesh, place):
+    x_layout = dtensor.Layout(["batch", WHOLE], mesh)
+    y_layout = dtensor.Layout(["batch"], mesh)
+    W_layout = dtensor.Layout([WHOLE, WHOLE], mesh)
+    W = dtensor.DVariable(shard(initial_W, W_layout))
+    losses = []
+    for first in range(0, 6400, 64):
+        x = place(train_x[first : first + 64], x_layout)
+        y = place(train_y[first : first + 64], y_layout)
+        losses.append(float(linear_step(W, x, y)))
+    return losses
+
+# %% note-variable [markdown]
+# What can a `DVariable` hold?
 #
-# - [x] `288`
-#   Each of the six holds 6 rows and 2 columns, 48 bytes.
-# - [ ] `192`
-#   The values stay the same, but not the number of devices that hold each of them.
-# - [ ] `96`
-#   That is the matrix once.
-#   `x` now splits no axis, so devices that differ only along `x` hold the same.
-# - [ ] `576`
-#   That is the whole matrix on every device, but `y` splits the columns.
+# A DTensor. An array like `whole` is refused, by `dtensor.DVariable(whole)` as well as by `assign`;
+# the page *Silent mistakes* has the exceptions.
+# A `DVariable` keeps the layout of its first value, even if you assign it a tensor in another layout on the same mesh.
+
+# %% other-grid-text [markdown]
+# In the tutorial, `batch` is always the first mesh dimension.
+# Let's put it second, behind `model`, and change the sizes too: `model` 4 × `batch` 2.
+
+# %% other-grid
+from lessons.layouts.mesh_and_layout.picture import losses_picture
+
+other_grid = dtensor.create_mesh(
+    [("model", 4), ("batch", 2)], device_type="CPU"
+)
+runs = {"tutorial": train(other_grid, pack_as_in_tutorial)}
+losses_picture(runs)
+
+# %% packer-given [markdown]
+# The loss wavers at first, and then falls to 0.57. It looks like any other training run.
+# Yet one line of the tutorial's function is wrong. Do you see which?
+
+# %% predict-packer [markdown]
+# The mesh is `model` 4 × `batch` 2.
+# The tutorial's function packs a batch of 64 rows, with a layout that splits the rows along `batch`.
+# It cuts the rows into `layout.shape[0]` parts, and gives each device the part at its position along `batch`.
+# For this layout, `layout.shape` is `[4, 2]`.
+# How many rows does the packed DTensor have?
+#
+# - [x] `32`
+#   The function cuts the rows into 4 parts of 16. But there are only two positions along `batch`, 0 and 1.
+#   Parts 2 and 3 reach no device.
+# - [ ] `64`
+#   So it should be. But into how many parts does the function cut the rows, and which of them are handed out?
+# - [ ] `16`
+#   That is what one device holds. But the two positions along `batch` hold different rows.
+# - [ ] `128`
+#   That counts 16 rows on each of 8 devices. But the four devices along `model` hold copies, which count once.
 # - otherwise
-#   What is the local shape now?
-#   How many bytes are that on each device?
+#   How many rows has a part? And how many of the parts reach a device?
 
-# %% reveal-move
-moved = dtensor.relayout(rows, dtensor.Layout([dtensor.UNSHARDED, "y"], mesh))
-reveal("mesh_and_layout-move", sum(part.numpy().nbytes for part in dtensor.unpack(moved)))
+# %% reveal-packer
+x_layout = dtensor.Layout(["batch", WHOLE], other_grid)
+x = pack_as_in_tutorial(train_x[:64], x_layout)
+reveal("mesh_and_layout-packer", x.shape[0])
 
-# %% move
-columns_over_y = dtensor.Layout([dtensor.UNSHARDED, "y"], mesh)
-columns = dtensor.relayout(rows, columns_over_y)
-show(columns)
-
-# %% random-text [markdown]
-# Three copies of each half need more memory than two of each third.
+# %% lost-text [markdown]
+# Half of the batch has fallen off the edge of the mesh. Our small matrix of 8 rows shows how.
+# The function cuts the rows in four, but `batch` has only two positions:
 #
-# ## Make it where it belongs: `call_with_layout`
-#
-# `dtensor.call_with_layout` runs a `tf.function`, or one operation such as `tf.zeros`,
-# so that its result has a given layout.
-# For `tf.zeros` and random numbers each device makes its own block, without the whole tensor.
-#
-# Random numbers can then differ from ordinary ones:
-# from one seed, `draw` makes an ordinary matrix, a replicated and a split one,
-# and the cell counts how many numbers equal those of `ordinary`.
-
-# %% random
-from course_lib import shard, to_numpy
-
-zeros = dtensor.call_with_layout(tf.zeros, rows_over_x, shape=[6, 4])
-print("zeros:", zeros.shape, "component:", dtensor.unpack(zeros)[0].shape)
-
-# without tf.function a layout that splits would be given to the seed too: an error
-draw = tf.function(tf.random.stateless_normal)
-ordinary = draw([6, 4], seed=[1, 2])
-for layout in (nothing_split, rows_over_x):
-    drawn = dtensor.call_with_layout(draw, layout, shape=[6, 4], seed=[1, 2])
-    print(f"{layout.sharding_specs} equal:", np.sum(to_numpy(drawn) == ordinary), "/ 24")
-
-# %% variable-text [markdown]
-# Drawn under a layout that splits, the numbers are others, though the seed is the same.
-# So two trainings under unlike layouts can start from unlike weights.
-# To compare them, draw once as an ordinary array and `shard` it under each layout.
-#
-# ## Variables keep their layout
-#
-# A `dtensor.DVariable` takes its layout from its initial value and keeps it.
-# It takes a DTensor on the same mesh, and moves it to that layout.
-# The cell also assigns an ordinary array.
-
-# %% variable
-variable = dtensor.DVariable(rows)
-variable.assign(columns + 100.0)
-print("layout:", variable.layout.sharding_specs)
-print("component 5:", dtensor.unpack(variable.read_value())[5].numpy().tolist())
-print("whole:", outcome(variable.assign, whole))
-
-# %% mistakes-text [markdown]
-# The layout is that of `rows`, the values are those of `columns`, plus 100.
-# The ordinary array `whole` is refused: besides DTensors
-#
-# - a variable takes only arrays of fewer than 20 numbers of int32 or int64 and arrays of strings,
-#   and a scalar, if it is one;
-# - an operation takes these and any scalar, of the number type that it wants there,
-#   but not `columns + whole`.
-#
-# Inside a `tf.function`, tensors that it makes and NumPy arrays that it captures are given a layout;
-# ordinary tensors that it captures, and tensors and arrays that it is passed, have the same limits.
-#
-# ## Three ends of a mistake
-#
-# TensorFlow refuses some mistakes and takes others in silence; at some the process ends.
-#
-# In an operation each device uses its own block;
-# a sum over a split axis then adds up along the mesh dimension that splits it.
-
-# %% predict-replicas [markdown]
-# A matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[unsharded, y]`:
-# devices 0, 2 and 4 hold its left half, and 1, 3 and 5 its right half.
-# By mistake `dtensor.pack` gets six unlike halves: each number of device `d`'s 6 × 2 block is `d`.
-# What does `.numpy()` give for `tf.reduce_sum` of the resulting DTensor?
-#
-# - [x] `12`
-#   `dtensor.pack` compares no values.
-#   Devices 0 and 1, which differ only along `y`, add up their blocks, 0 and 12.
-#   `.numpy()` reads device 0.
-# - [ ] `60`
-#   Devices 2 and 3 hold it, and averages of the copies would add up to it.
-#   But `.numpy()` reads device 0, and nothing averages.
-# - [ ] `180`
-#   That adds up all six blocks, but under this layout there are only two: the rest are copies.
-# - [ ] `refused` an error
-#   `dtensor.pack` would have to compare the components, and it does not.
-
-# %% reveal-replicas
-unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
-total = tf.reduce_sum(dtensor.pack(unlike, columns_over_y))
-reveal("mesh_and_layout-replicas", int(total.numpy()))
-
-# %% refused-text [markdown]
-# Devices 0 to 5 hold 12, 12, 60, 60, 108 and 108: one DTensor with three values.
-#
-# ### Refused
-#
-# Four mistakes:
-#
-# 1. a mesh of 8 for six devices;
-# 2. a mesh dimension for two axes;
-# 3. three components for six devices;
-# 4. 5 rows over a mesh dimension of 3.
-
-# %% mistakes tags=["error"]
-mistakes = [
-    lambda: dtensor.create_mesh([("x", 4), ("y", 2)], devices=devices),
-    lambda: dtensor.Layout(["x", "x"], mesh),
-    lambda: dtensor.pack(np.split(whole, 3), rows_over_x),
-    lambda: dtensor.copy_to_mesh(whole[:5], rows_over_x),
-]
-for number, mistake in enumerate(mistakes, 1):
-    try:
-        mistake()
-    except Exception as error:
-        print(f"{number}. {type(error).__name__}: {str(error).splitlines()[0]}", end="\n\n")
-
-# %% silent-given [markdown]
-# The last message comes from TensorFlow's compiler: begin to read at `requires`.
-# What it calls a dimension is an axis.
-#
-# ### Taken in silence
-#
-# Two cards showed such mistakes; here are two more, and the count of right numbers:
-# components packed in a wrong order, and a slice to turn the rows round.
-# It turns each device's block round and leaves the blocks in place; `tf.gather` is right.
-
-# %% silent
-backwards = dtensor.pack(dtensor.unpack(rows)[::-1], rows_over_x)
-print("unpack(rows)[::-1]:", np.sum(to_numpy(backwards) == whole), "/ 24")
-
-turned = rows[::-1]
-print("rows[::-1]:", np.sum(to_numpy(turned) == whole[::-1]), "/ 24")
-gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
-print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
-
-# %% list-text [markdown]
-# These mistakes can pass without an error; the site's page "What DTensor gets right" has more.
-# `[::-2]` and the last five are not tried here.
-#
-# | mistake | what came out | instead |
+# | part | rows | position along `batch` |
 # | --- | --- | --- |
-# | unlike copies in `dtensor.pack` | unlike values | cut one array |
-# | components in another order | 8 of 24 right | follow `local_device_locations()` |
-# | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
-# | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
-# | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | an ordinary `tf.Variable` that a `tf.function` with DTensors on several devices changes | a constant 1 added four times gave 8 to 32, a 1 computed from the DTensors now and then 5 | change it outside, or take a `DVariable` |
-# | `t[k:k+3]` with a tensor `k`, in a `tf.function` | empty blocks | Python numbers, or `tf.gather` |
-# | `tf.where` of a split vector, `tf.boolean_mask` with a split mask | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in {lesson:one_step} |
-# | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see {lesson:from_scratch} |
-# | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see {lesson:communication} |
+# | 0 | 0 and 1 | 0 |
+# | 1 | 2 and 3 | 1 |
+# | 2 | 4 and 5 | *none* |
+# | 3 | 6 and 7 | *none* |
 #
-# Compare what the devices hold with the array, as `compare` does,
-# or the result with that of ordinary tensors.
-#
-# ### The process ends
-#
-# Fractions are float64 in NumPy by default, and usually float32 in TensorFlow.
-# The next cell adds a DTensor of each twice: in a process of its own,
-# whose exit status (`returncode`) should be 0, and then in a `tf.function`.
+# And this is what the devices really hold:
 
-# %% ends
-import subprocess
-import sys
+# %% lost
+in_halves = dtensor.Layout(["batch", WHOLE], other_grid)
+compare(matrix, pack_as_in_tutorial(matrix, in_halves))
 
-program = """
-import numpy as np
-from tensorflow.experimental import dtensor
-mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
-layout = dtensor.Layout(["x"], mesh)
-single = dtensor.copy_to_mesh(np.ones(4, "float32"), layout)
-double = dtensor.copy_to_mesh(np.ones(4), layout)
-print("float32 + float64 =", flush=True)
-print(single + double)
-"""
-done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-print(done.stdout + f"returncode == 0: {done.returncode == 0}")
-print("tf.function:", outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
+# %% last-half-text [markdown]
+# Every device should hold four rows, and holds two. The numbers from 12 to 23 are on no device.
+#
+# The line to blame is `count = layout.shape[axis]`. It should say `count = layout.num_shards(axis)`.
+# `layout.shape` is the shape of the *mesh*.
+# For axis 0, the rows, the function took its entry 0. That is the size of the first mesh dimension, `model`: 4.
+# But the rows are split along `batch`, which has size 2.
+# On the meshes of the tutorial, both ways of counting happen to give the same number.
+# With `model` 2 × `batch` 4 you would at least get an `IndexError`:
+# the function would make two parts, and then look for a third.
+#
+# And why did nobody complain here? `pack` gets only the parts. It never learns how many rows there were before.
+# `x` and `y` lose the same half of each batch, so every review that is left still has its own label.
+#
+# Does the curve give it away? To see that, we need two more runs. One trains on all 64 reviews of each batch.
+# The other reverses each batch before packing it, so it loses the *first* half instead of the last:
+
+# %% last-half
+def pack_reversed(array, layout):
+    return pack_as_in_tutorial(array[::-1], layout)
+
+
+runs["reversed"] = train(other_grid, pack_reversed)
+runs["all 64"] = train(other_grid, shard)
+losses_picture(runs)
+
+# %% one-device-text [markdown]
+# Not really. The tutorial's run ends a little higher than the full run, but the reversed run ends where the full run ends.
+# From either curve alone you would never guess that 3,200 of the 6,400 reviews went unused.
+#
+# Two habits find the mistake at once.
+# First, look at the shape of what you packed. Ours was (32, 1200), not (64, 1200).
+# Second, compare the first loss with that of a single device.
+# All runs begin with the same weights and the same 64 reviews, so their first losses must be equal, up to rounding:
+
+# %% one-device
+from course_lib import about
+
+one_device = dtensor.create_mesh(
+    [("batch", 1)], devices=["CPU:0"]
+)
+runs["one device"] = train(one_device, shard)
+for name, losses in runs.items():
+    # between 0.69 and 0.70 on every computer
+    first_loss = about(losses[0], 0.69, 0.70, digits=6)
+    print(f"{name:10}", first_loss)
+
+# %% turned-text [markdown]
+# With all 64 reviews, the eight devices match the single device to the last digit printed.
+# The two half-runs are wrong before they have learned anything.
+# And look at the mean of their first losses: (0.698938 + 0.690200) / 2 = 0.694569.
+# That is the loss of the full first batch. Each of the two runs has seen one half of it.
+#
+# ## The right shape, the wrong values
+#
+# Not every mistake changes a shape. Most operations on a DTensor give the right result,
+# and some, such as `rows[0]`, are refused with an error. But some run and return wrong values.
+# Reverse the rows of a DTensor, for instance:
+
+# %% turned
+compare(whole[::-1], rows[::-1])
+
+# %% turned-read [markdown]
+# That went wrong! Devices 0 and 1 should hold the rows that begin with 20 and 16.
+# They hold their own two rows, in reverse order.
+# Each device has reversed its own shard, and no shard has moved.
+# Devices 2 and 3 are right only because their shard belongs in the middle either way.
+#
+# This is a bug in TensorFlow 2.21; `tf.gather(rows, [5, 4, 3, 2, 1, 0])` is right.
+# TensorFlow doesn't warn you, and this time even the shape is right.
+# So check the values yourself: use `compare`, or run the same operation on an ordinary tensor.
+# The page *Silent mistakes* lists the other cases that we know of.
+
+# %% note-first-loss [markdown]
+# Does comparing the first losses find every mistake?
+#
+# No. If the initial weights are zeros, the first loss is ln 2, whatever the reviews.
+# And the first loss depends on the forward pass alone. {Lesson:one_step} shows how to find a wrong gradient.
+
+# %% note-in-place [markdown]
+# What if the initial values are too large for any one place?
+#
+# Then let each device make its own shard:
+#
+# ```python
+# dtensor.call_with_layout(tf.zeros, layout, shape=[6, 4])
+# ```
+#
+# But beware of random numbers. If the layout splits an axis, you must hand over `tf.function(tf.random.stateless_normal)`,
+# and *the same seed gives other numbers.*
+# Then you could not compare two runs whose layouts differ.
+# That is why this course draws initial values once, with NumPy, and then shards them.
 
 # %% takeaways [markdown]
-# `program` printed no sum: its process (in a notebook: the kernel) ended on the way,
-# which no `except` can catch.
-#
-# It can happen outside a `tf.function` when a DTensor whose layout splits an axis, even over one device,
-# meets a tensor of another number type, as in `program`.
-# `single + tf.constant(2)` would do it too; in `single + 2` the number is converted.
-# Write `dtype="float32"` where you make arrays.
-#
-# Other calls can, too: `rows[:, None]` (take `tf.expand_dims`), `dtensor.pack([], layout)`,
-# and `layout.num_shards(axis)` of an axis that the layout lacks.
-#
 # ## The plain program
 #
-# [`mesh_and_layout.py`](../plain/mesh_and_layout.py) is this lesson, without its mistakes,
-# in one file that needs TensorFlow and NumPy alone, and compares after most steps.
-# Its logs about CUDA or a DTensor cache are no errors.
+# [`mesh_and_layout.py`](../plain/mesh_and_layout.py) makes, cuts, moves and joins DTensors in one file.
+# It needs only TensorFlow and NumPy, and makes its own virtual devices.
 #
 # ## Takeaways
 #
-# - A mesh names the dimensions of a grid of devices;
-#   a layout gives each axis of a tensor one of these names, or `UNSHARDED`.
-# - Local shape: divide each axis of the global shape by the size of the mesh dimension that splits it.
-#   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
-# - TensorFlow counts components, and refuses an axis that it cannot divide, but compares no values:
-#   do so.
-#   Outside a `tf.function`, unlike number types can end the process.
+# - A layout names, for each axis of a tensor, the mesh dimension that splits it.
+#   Devices along a mesh dimension that it does not name hold copies.
+# - A run without an error can still be wrong.
+#   You have to check for yourself that each device has the right values.
+# - The number of parts is `layout.num_shards(axis)`. `layout.shape` is the shape of the mesh.
 #
-# {Lesson:communication} shows what communication a layout costs.
+# You can now solve the first two puzzles of the page *Puzzles*.
 #
-# TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)
-# and the [reference](https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor).
+# Now you know who holds what. But a device can't compute with what it doesn't hold,
+# so {lesson:communication} asks what devices must tell each other.
 
 # %% score
 score("mesh_and_layout")
