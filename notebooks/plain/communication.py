@@ -16,12 +16,13 @@ from tensorflow.python.eager import context  # not public: it may change with an
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
 
-# Set to 1 before a function is compiled, this keeps all-reduces apart. Otherwise those of one kind that can
-# run together are merged into one, which is padded to a multiple of 1,024 numbers and does not say what for.
-MERGING = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
-KINDS = {"CollectiveReduceV2": "all-reduce", "CollectiveAllToAllV2": "all-to-all"}
-KINDS |= {"CollectiveGatherV2": "all-gather", "CollectiveReduceScatterV2": "reduce-scatter"}
 WHOLE = dtensor.UNSHARDED
+KINDS = {
+    "CollectiveReduceV2": "all-reduce",
+    "CollectiveAllToAllV2": "all-to-all",
+    "CollectiveGatherV2": "all-gather",
+    "CollectiveReduceScatterV2": "reduce-scatter",
+}
 
 
 def graphs_that_ran(function, *arguments):
@@ -32,19 +33,28 @@ def graphs_that_ran(function, *arguments):
         context.export_run_metadata()  # away with what ran before
         tf.function(function)(*arguments)
         context.async_wait()
-        return [each.post_optimization_graph for each in context.export_run_metadata().function_graphs]
+        graphs = context.export_run_metadata().function_graphs
+        return [each.post_optimization_graph for each in graphs]
     finally:
         context.disable_run_metadata()
 
 
 def mesh_dims(mesh, node, nodes):
     """Returns the mesh dimensions along which the devices of a group, those with one key, differ."""
+    # The keys of all devices are a constant, on the way to the node's third input.
     keys = nodes[node.input[2]]
     while keys.op != "Const":
         keys = nodes[keys.input[0].split(":")[0]]
     keys = tf.make_ndarray(keys.attr["value"].tensor).ravel()
-    group = [place for place, key in zip(mesh.local_device_locations(), keys, strict=True) if key == keys[0]]
-    return tuple(name for name in mesh.dim_names if len({place[name] for place in group}) > 1)
+    group = []
+    for place, key in zip(mesh.local_device_locations(), keys, strict=True):
+        if key == keys[0]:
+            group.append(place)
+    names = []
+    for name in mesh.dim_names:
+        if any(place[name] != group[0][name] for place in group):
+            names.append(name)
+    return tuple(names)
 
 
 def collectives_that_ran(mesh, function, *arguments):
@@ -61,29 +71,49 @@ def collectives_that_ran(mesh, function, *arguments):
     return found
 
 
-def two_sums(first, second):
-    return tf.reduce_sum(first), tf.reduce_sum(second)
+def loss_of(x, W1, b1, W2, b2):
+    hidden = tf.nn.relu(x @ W1 + b1)
+    y = x + hidden @ W2 + b2
+    return tf.reduce_mean(y**2)
+
+
+def both_layers(x, W1, b1, W2, b2):
+    with tf.GradientTape() as tape:
+        tape.watch([W1, b1, W2, b2])
+        loss = loss_of(x, W1, b1, W2, b2)
+    return loss, tape.gradient(loss, [W1, b1, W2, b2])
 
 
 def main():
-    mesh = dtensor.create_mesh([("x", 4), ("y", 2)], device_type="CPU")
-    array = np.arange(256, dtype="float32").reshape(16, 16) % 7  # no sum of their products is rounded
+    # Set to 1 before a function is compiled, this keeps all-reduces apart. Otherwise those that can run
+    # together are merged into one, which is padded to a multiple of 1,024 numbers and does not say what for.
+    os.environ["DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"] = "1"
 
-    def put(*entries):
-        return dtensor.copy_to_mesh(array, dtensor.Layout(entries, mesh))
+    grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+    normal = np.random.default_rng(0).normal
+    values = []
+    for shape in [(128, 16), (16, 48), (48,), (48, 16), (16,)]:
+        values.append(normal(size=shape).astype("float32"))
+    on_one_device = [array.numpy() for array in tf.nest.flatten(both_layers(*map(tf.constant, values)))]
 
-    for function, arguments, right in (
-        (tf.matmul, [put("x", "y"), put("y", WHOLE)], [array @ array]),
-        (two_sums, [put("x", WHOLE), put(WHOLE, "x")], [array.sum()] * 2),
-        (dtensor.relayout, [put(WHOLE, "x"), dtensor.Layout(["x", WHOLE], mesh)], [array]),
+    for specs in (
+        [["batch", WHOLE], [WHOLE, "model"], ["model"], ["model", WHOLE], [WHOLE]],
+        [["batch", WHOLE], [WHOLE, WHOLE], [WHOLE], [WHOLE, "model"], ["model"]],
     ):
-        os.environ[MERGING] = "1"
-        print(f"{function.__name__}: {collectives_that_ran(mesh, function, *arguments)}")
-        del os.environ[MERGING]
-        print(f"  merged: {collectives_that_ran(mesh, function, *arguments)}")
-        for result, expected in zip(tf.nest.flatten(function(*arguments)), right, strict=True):
-            whole = dtensor.relayout(result, dtensor.Layout.replicated(mesh, rank=expected.ndim))
-            assert np.array_equal(whole.numpy(), expected)
+        tensors = []
+        for value, spec in zip(values, specs, strict=True):
+            tensors.append(dtensor.copy_to_mesh(value, dtensor.Layout(spec, grid)))
+        print(f"x {specs[0]}, W1 {specs[1]}, b1 {specs[2]}, W2 {specs[3]}, b2 {specs[4]}")
+        for function in (loss_of, both_layers):
+            print(f"  {function.__name__}")
+            for each in collectives_that_ran(grid, function, *tensors):
+                print("    {} over {}, {} bytes".format(each[0], " and ".join(each[1]), each[2]))
+
+        # The layouts decide what is sent, not what comes out
+        results = tf.nest.flatten(tf.function(both_layers)(*tensors))
+        for result, expected in zip(results, on_one_device, strict=True):
+            everywhere = dtensor.Layout.replicated(grid, rank=expected.ndim)
+            np.testing.assert_allclose(dtensor.relayout(result, everywhere).numpy(), expected, atol=1e-4)
 
 
 if __name__ == "__main__":

@@ -1,110 +1,68 @@
 """Attempts at the exercises of `communication`."""
 
-import itertools
-
 import numpy as np
 
 from course_lib import MeshSpec
 from course_lib.devices import dtensor
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
-from tests.course import from_lesson
 from tests.lessons.attempts import Attempts
 
-ring = from_lesson("communication.checks", "ring")
-
-GRID = MeshSpec([("x", 4), ("y", 2)])
-
-
-def naive(mine, device):
-    others = [other for other in range(device.count) if other != device.id]
-    for other in others:
-        device.send(other, mine)
-    return mine + sum(device.receive(other) for other in others)
-
-
-def by_slices(mine, device):
-    """A ring that begins with the device's own chunk, cut by hand; the first chunks are longer."""
-    n, total = device.count, np.array(mine)
-    ends = np.cumsum([0, *(len(mine) // n + (at < len(mine) % n) for at in range(n))])
-    chunk = [slice(*pair) for pair in itertools.pairwise(ends)]
-    for step in range(2 * n - 2):
-        device.send(device.next, total[chunk[(device.id - step) % n]])
-        arrived, at = device.receive(device.previous), chunk[(device.id - step - 1) % n]
-        total[at] = total[at] + arrived if step < n - 1 else arrived
-    return total
-
-
-def waits_once_more(mine, device):
-    return ring(mine, device) + device.receive(device.previous)
-
-
-def mistaken(*, adding=0, keeps_adding=False):
-    """Returns a ring with a mistake: steps too many or too few, or sums in place of copies."""
-
-    def all_reduce(mine, device):
-        n, chunks = device.count, np.array_split(mine, device.count)
-        for half, num_steps in enumerate((n - 1 + adding, n - 1)):
-            for step in range(num_steps):
-                device.send(device.next, chunks[(device.id - 1 + half - step) % n])
-                at = (device.id - 2 + half - step) % n
-                received = device.receive(device.previous)
-                chunks[at] = received if half and not keeps_adding else chunks[at] + received
-        return np.concatenate(chunks)
-
-    return all_reduce
-
-
-def without_counting(mine, device):
-    step, chunks = 0, np.array_split(mine, device.count)
-    while step < device.count - 1:
-        device.send(device.next, chunks[(device.id - 1 - step) % device.count])
-        at = (device.id - 2 - step) % device.count
-        chunks[at] = chunks[at] + device.receive(device.previous)
-    return np.concatenate(chunks)
-
-
-def equal_chunks_only(mine, device):
-    np.split(mine, device.count)
-    return ring(mine, device)
+GRID = MeshSpec([("batch", 4), ("model", 2)])
+LETTERS = {".": UNSHARDED, "b": "batch", "m": "model"}
+HIDDEN, W1, W2, LOSS = ("model", 6144), ("batch", 3072), ("batch", 1536), ("batch and model", 4)
+B1, B2 = ("batch", 192), ("batch", 32)
 
 
 def relaid(tensor, *ways):
     """Returns a DTensor moved from layout to layout on the grid; "." stands for no mesh dimension."""
     for way in ways:
-        tensor = dtensor.dtensor.relayout(tensor, dtensor.to_layout(on_grid(*way)))
+        layout = LayoutSpec([LETTERS[letter] for letter in way], GRID)
+        tensor = dtensor.dtensor.relayout(tensor, dtensor.to_layout(layout))
     return tensor
 
 
-def on_grid(*entries):
-    return LayoutSpec([UNSHARDED if entry == "." else entry for entry in entries], GRID)
-
-
-def in_one_function(matrix):
-    return dtensor.tf.function(lambda tensor: relaid(tensor, "x.", "xy"))(matrix)
+def asks_for_the_mesh(matrix):
+    """Goes the right way, with layouts that no compiled function can make."""
+    dtensor.dtensor.fetch_layout(matrix)
+    return relaid(matrix, "b.", "bm")
 
 
 ATTEMPTS = {
-    "communication-ring": Attempts(
-        right=(by_slices, lambda mine, device: ring(mine, device).tolist()),
+    "communication-blocks": Attempts(
+        right=(lambda matrix: relaid(matrix, "b.", "bm"), lambda matrix: relaid(matrix, ".b", "b.", "bm")),
         wrong=(
-            (waits_once_more, "none will come"),
-            (mistaken(adding=-1), "is missing"),
-            (mistaken(keeps_adding=True), "more than once"),
-            (lambda mine, device: ring(mine.astype(np.float64), device), "one chunk in each of the"),
-            (equal_chunks_only, "not cut into equal chunks"),
-            (naive, "cannot send to"),
-            (without_counting, "come to its end"),
-            (lambda mine, device: print(ring(mine, device)), "`None`"),
+            (lambda matrix: relaid(matrix, "bm"), "come to 1024 bytes: all-reduce over batch, 1024 bytes"),
+            (lambda matrix: relaid(matrix, "b."), "it should have [batch, model]"),
+            (lambda matrix: relaid(matrix + 1.0, "b.", "bm"), "Does it use its argument"),
+            (dtensor.to_numpy, "Return a DTensor"),
+            (asks_for_the_mesh, "`dtensor.fetch_layout` fails"),
         ),
     ),
-    "communication-blocks": Attempts(
-        right=(in_one_function, lambda matrix: relaid(matrix, ".x", "x.", "xy")),
+    "communication-residual": Attempts(
+        right=(
+            [HIDDEN, W1, W2, LOSS, B1, B2],
+            ([*LOSS], list(W2), W1, HIDDEN, B1, B2),
+            [(("model", "batch"), 4), ("batch", np.int64(1536)), W1, ("model", 6144.0), B1, B2],
+            [("batch, model", 4), W1, W2, HIDDEN, B1, B2],
+        ),
         wrong=(
-            (lambda matrix: relaid(matrix, "xy"), "1536 bytes: all-reduce over x, 1024 bytes"),
-            (lambda matrix: relaid(matrix, "x."), "it should have [x, y]"),
-            (lambda matrix: relaid(matrix + 1.0, "x.", "xy"), "not those of the matrix"),
-            (dtensor.to_numpy, "Return a DTensor"),
+            ([W1, W2, ("batch", 4), B1, B2], "Look at the loss"),
+            ([W1, W2, LOSS], "the gradient of `hidden`"),
+            ([("model", 3072), W1, W2, LOSS], "the gradient of `hidden`"),
+            ([("model", 2048), W1, W2, LOSS, B1, B2], "a column for each hidden unit"),
+            ([HIDDEN, W1, W2, ("batch", 4), ("model", 4), B1, B2], "one collective in place of these two"),
+            ([HIDDEN, ("batch", 1536), W2, LOSS], "gradient of `W1`"),
+            ([HIDDEN, W1, W1, LOSS, B1, B2], "gradient of `W2`"),
+            ([HIDDEN, W1, W2, LOSS], "gradient of `b1`"),
+            ([HIDDEN, W1, W2, LOSS, B1, ("batch", 64)], "gradient of `b2`"),
+            ([HIDDEN, W1, W2, LOSS, B1, B2, W2], "something more: (batch, 1536)"),
+            ([HIDDEN, W1, W2, LOSS, B1, B2, ("model", 8192)], "or which side of the +"),
+            ([HIDDEN, LOSS, ("batch", 4832)], "a pair for each gradient"),
+            ([HIDDEN, LOSS, ("batch and model", 3072), W2, B1, B2], "the same examples"),
+            (["all-reduce over batch, 4 bytes"], "as a pair"),
+            ([("hidden", 6144), W1, W2, LOSS], "not over hidden"),
+            ([("model", "6144"), W1, W2, LOSS], "a number of bytes"),
         ),
     ),
 }

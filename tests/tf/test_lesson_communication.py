@@ -37,7 +37,7 @@ def collectives_that_ran():
 
 
 @pytest.mark.parametrize(("place", "every"), [(GRID, 8), (CUBE, 28)], ids=["4x2", "2x2x2"])
-def test_the_ten_lines_find_what_collectives_finds(collectives_that_ran, place, every):
+def test_the_program_finds_what_collectives_finds(collectives_that_ran, place, every):
     entries = [".", *place.dim_names]
     specs = [pair for pair in itertools.product(entries, repeat=2) if pair[0] != pair[1] or pair[0] == "."]
     for source, target in list(itertools.product(specs, specs))[1::every]:
@@ -52,11 +52,40 @@ def test_the_ten_lines_find_what_collectives_finds(collectives_that_ran, place, 
         assert found == [(str(each.kind), each.mesh_dims, each.payload_bytes) for each in ran]
 
 
-def test_a_relayout_or_an_assignment_of_three_axes_forgets_a_move():
-    eight = np.arange(8, dtype="float32").reshape(2, 2, 2)
-    tensor, layout = shard(eight, over(CUBE, "z", "x", ".")), over(CUBE, "y", ".", "x")
-    (ran,) = collectives(dtensor.relayout, tensor, layout)
-    assert (str(ran.kind), ran.mesh_dims) == ("all-to-all", ("x",))
-    variable = dtensor.DVariable(shard(0 * eight, layout))
-    variable.assign(tensor)
-    assert np.sum(to_numpy(variable) == eight) == 4
+def square_gradients(left, right):
+    with tf.GradientTape() as tape:
+        tape.watch([left, right])
+        total = left + right
+        loss = tf.reduce_mean(total**2)
+    return total, tape.gradient(loss, [left, right])
+
+
+def entries(tensor):
+    specs = dtensor.fetch_layout(tensor).sharding_specs
+    return ["." if each == dtensor.UNSHARDED else each for each in specs]
+
+
+@pytest.mark.parametrize(("place", "every"), [(GRID, 2), (CUBE, 9)], ids=["4x2", "2x2x2"])
+def test_a_sum_has_the_layout_of_the_rule_and_so_have_both_gradients(place, every):
+    names = [".", *place.dim_names]
+    specs = [pair for pair in itertools.product(names, repeat=2) if pair[0] != pair[1] or pair[0] == "."]
+    for left, right in list(itertools.product(specs, specs))[1::every]:
+        twice = {name for name in set(left) & set(right) - {"."} if left.index(name) != right.index(name)}
+        rule = [
+            "." if twice & {mine, other} else other if mine == "." else mine
+            for mine, other in zip(left, right, strict=True)
+        ]
+        tensors = [filled(over(place, *each), 16, 16) for each in (left, right)]
+        total, gradients = tf.function(square_gradients)(*tensors)
+        assert [entries(each) for each in (total, *gradients)] == [rule] * 3, (left, right)
+        assert np.array_equal(to_numpy(total), sum(map(to_numpy, tensors)))
+
+
+def test_the_gradient_of_a_relayout_comes_back_in_the_layout_before_it():
+    def gradient(tensor):
+        with tf.GradientTape() as tape:
+            tape.watch(tensor)
+            loss = tf.reduce_mean(dtensor.relayout(tensor, over(GRID, "x", ".")) ** 2)
+        return tape.gradient(loss, tensor)
+
+    assert entries(tf.function(gradient)(filled(over(GRID, "x", "y"), 16, 16))) == ["x", "y"]

@@ -1,23 +1,23 @@
 # %% [markdown]
-# # What communication a layout costs
+# # What must devices tell each other?
 #
-# Two matrices lie split over eight devices, and you multiply them.
-# Under some layouts no device needs anything of the others; under others, whole matrices travel.
-# What decides that, and how do you find out for your own function?
+# Here are two ways to split the same network over eight devices.
+# In the forward pass, the first one exchanges payloads of 2,052 bytes, and the second one a payload of four.
+# Yet the second is the worse choice. Why?
 #
-# After this lesson you can
+# You can work it out with a pencil, before you rent the machines.
+# Ask of every operation: *what does a device lack?*
+# It may lack terms of a sum, or a part of a tensor. Whatever it lacks must come from the others.
 #
-# - tell from the layouts of two factors what the devices exchange, and how many bytes;
-# - read from the graphs that TensorFlow ran which exchanges there were;
-# - write the all-reduce of devices that stand in a ring, and say how much each of them sends;
-# - spare needless exchanges;
-# - find results that an exchange made wrong in silence.
+# **After this lesson you can**
 #
-# **Time:** 45 minutes.
-# **You need to know:** {lesson:mesh_and_layout}, and how two matrices are multiplied.
+# - say what devices exchange for a matrix product, a sum, or a change of layout, and how many bytes that is;
+# - do the same for the forward and the backward pass of a small network;
+# - check your answer against what TensorFlow really ran.
 #
-# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, in one cell twelve, not on GPUs or TPUs.
-# > DTensor is experimental: its names may change.
+# **Time:** 40 minutes.
+# **You need to know:** meshes and layouts ({lesson:mesh_and_layout}), how two matrices are multiplied,
+# and what a gradient is.
 
 # %%
 LANGUAGE = "en"
@@ -28,17 +28,17 @@ from course_lib import check, predict, reveal, score
 course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% factors-text [markdown]
-# ## A product of two split matrices
+# ## One entry of a product
 #
-# In a product A @ B, a number is a row of A times a column of B:
+# Let's multiply a batch `x`, 16 examples with 24 features each, by a weight matrix `W` with 40 columns.
+# Each of eight devices gets three columns of `x`, and the three rows of `W` that go with them.
 #
-# $$(AB)_{ik} = \sum_j A_{ij} B_{jk}$$
+# Every entry of the product is a row of `x` times a column of `W`. That is a sum of 24 terms:
 #
-# The sum runs over $j$, the *inner axis*: the columns of A and the rows of B.
+# $$\begin{aligned}&(xW)_{ik} = \\ &\quad \underbrace{x_{i0} W_{0k} + x_{i1} W_{1k} + x_{i2} W_{2k}}_{\text{device 0}} \\ &+ \underbrace{x_{i3} W_{3k} + x_{i4} W_{4k} + x_{i5} W_{5k}}_{\text{device 1}} + \dots\end{aligned}$$
 #
-# Let A and B be the same 8 × 8 numbers over eight devices:
-# each holds one column of A and one row of B.
-# The pictures show first A, then B; in them, the letters A to H name blocks.
+# The sum runs over the features: the columns of `x`, and the rows of `W`.
+# The axis over which a product sums is called its **contracting dimension**.
 
 # %% factors
 tf = course_lib.start_tensorflow()
@@ -46,522 +46,607 @@ import numpy as np
 from IPython.display import display
 from tensorflow.experimental import dtensor
 
-from course_lib import collectives, explain, shard, show, to_numpy
+from course_lib import shard, show
 
-line = dtensor.create_mesh([("x", 8)], device_type="CPU")
-rows_over_x = dtensor.Layout(["x", dtensor.UNSHARDED], line)
-columns_over_x = dtensor.Layout([dtensor.UNSHARDED, "x"], line)
-nothing_split = dtensor.Layout.replicated(line, rank=2)
+WHOLE = dtensor.UNSHARDED
+mesh = dtensor.create_mesh([("devices", 8)], device_type="CPU")
+rows_layout = dtensor.Layout(["devices", WHOLE], mesh)
+columns_layout = dtensor.Layout([WHOLE, "devices"], mesh)
 
-numbers = np.arange(64, dtype="float32").reshape(8, 8)
-by_columns, by_rows = shard(numbers, columns_over_x), shard(numbers, rows_over_x)
-display(show(by_columns), show(by_rows))
+# %% split-text [markdown]
+# With these two layouts we split the matrices. Here is first `x`, then `W`:
+
+# %% split
+x_values = np.arange(16 * 24, dtype="float32").reshape(16, 24)
+W_values = np.arange(24 * 40, dtype="float32").reshape(24, 40)
+x_by_columns = shard(x_values, columns_layout)
+W_by_rows = shard(W_values, rows_layout)
+display(show(x_by_columns), show(W_by_rows))
 
 # %% predict-own [markdown]
-# A and B are 8 × 8 matrices over eight devices: device d holds column d of A and row d of B.
-# It multiplies the two.
-# How many of the 64 numbers of A @ B does device 0 then have?
+# `x` has 16 rows and 24 columns, and `W` has 24 rows and 40 columns.
+# Each of eight devices holds three columns of `x`, and the three rows of `W` that go with them.
+# It multiplies what it holds.
+# How many of the 640 entries of `x @ W` are then finished on device 0?
 #
 # - [x] `0`
-#   Each of the 64 numbers is a sum of eight terms; device 0 has one term of each.
+#   Each of the 640 entries is a sum of 24 terms.
+#   Device 0 can compute three terms of every entry, and lacks the other 21.
 # - [ ] `1`
-#   It makes 64 numbers, but each is one term of a sum of eight.
-# - [ ] `8`
-#   It holds a column of A and a row of B, and not a column or a row of the product:
-#   each number that it makes is one term of a sum of eight.
-# - [ ] `64`
-#   It makes 64 numbers, and none is finished: each is one term of a sum of eight.
+#   To finish even one entry, it needs 24 terms. It can compute three of them.
+# - [ ] `80`
+#   That is an eighth of the product. But device 0 has no complete row of `x`, so it can't finish a single entry.
+# - [ ] `640`
+#   Its product has 640 entries, but each of them is a sum of three terms, where 24 are needed.
 # - otherwise
-#   Write out one number of A @ B as a sum.
-#   Which of its terms can device 0 compute?
+#   Write one entry of `x @ W` as a sum. Which of its terms can device 0 compute?
 
 # %% reveal-own
-own = dtensor.unpack(by_columns)[0] @ dtensor.unpack(by_rows)[0]
-reveal("communication-own", int(np.sum(own.numpy() == numbers @ numbers)))
+x_part = dtensor.unpack(x_by_columns)[0]
+W_part = dtensor.unpack(W_by_rows)[0]
+own = (x_part @ W_part).numpy()
+product = x_values @ W_values
+reveal("communication-own", np.count_nonzero(own == product))
 
 # %% partial-sum-text [markdown]
-# What a device makes is a *partial sum*: every number lacks seven terms.
-# Nothing splits the rows of A or the columns of B, so A @ B is to be whole on every device:
-# each must receive the total of the eight partial sums.
-# That is an *all-reduce*.
-# An exchange of all devices of a fixed group is a *collective*.
+# So each device has a 16 × 40 matrix, and not one entry of it is finished.
+# Such a matrix is a **partial sum**. To add up all eight, TensorFlow inserts an **all-reduce**:
+# every device contributes its matrix, and every device gets the sum.
 #
-# `explain` draws what follows from the layouts, and beside it what TensorFlow ran.
-# In the picture AB is the product, I the group of devices,
-# and small letters name blocks, anew in each matrix.
-# The *payload* is what one device holds as the result of the exchange, here 64 elements of 4 bytes.
-# What it *sends* depends on how; it is computed for the ring below, not observed.
+# Could the adding wait? Not if a `relu` comes next. Suppose that two devices hold 3 and -3.
+# The relu of the sum is 0. If each device took the relu first, they would get 3 + 0 = 3.
+# So TensorFlow usually adds up right after the product.
+#
+# An exchange in which all devices of a group take part is called a **collective**.
+# Could we have predicted this one from the layouts alone?
+# Here is the prediction, beside what TensorFlow really ran.
+# Stripes mark a partial sum, and I is the group: here it has all eight devices.
 
 # %% partial-sum
-explain(tf.matmul, by_columns, by_rows)
+from course_lib import explain
+
+explain(tf.matmul, x_by_columns, W_by_rows)
+
+# %% rows-text [markdown]
+# The two agree: one all-reduce over `devices`.
+# We measure a collective by its **payload**: the size of the result that each device ends up with.
+# Here that is 16 × 40 entries of 4 bytes, or 2,560 bytes.
+# The picture also says what a device sends in a ring. That is for {lesson:all_reduce}.
+#
+# ## The same product, split differently
+#
+# TensorFlow chooses the collectives when it compiles a function, from layouts and shapes alone.
+# That is why you can predict them.
+# To list what it chose, give the function and its DTensors to `collectives`:
+
+# %% listing
+from course_lib import collectives
+
+
+def print_collectives(function, *arguments):
+    total = 0
+    for each in collectives(function, *arguments):
+        print(each)
+        total += each.payload_bytes
+    print(f"payload in all: {total:,} bytes")
+
+
+# %% rows-given [markdown]
+# What if we split the *examples* instead?
+# Each device then has two rows of `x`, with all of their features.
+# We try it with `W` replicated, and with `W` split by rows:
+
+# %% rows
+replicated_layout = dtensor.Layout([WHOLE, WHOLE], mesh)
+x_by_rows = shard(x_values, rows_layout)
+W_replicated = shard(W_values, replicated_layout)
+
+print("W replicated")
+print_collectives(tf.matmul, x_by_rows, W_replicated)
+print("W split by rows")
+print_collectives(tf.matmul, x_by_rows, W_by_rows)
+
+# %% rows-read [markdown]
+# With `W` replicated, nothing is sent! A device has two rows of `x` and all of `W`.
+# That is all it needs for its two rows of the product.
+# This is data parallelism.
+#
+# With `W` split by rows, a device needs 24 rows of `W`, and it has three.
+# It gets the other 21 by an **all-gather**: every device contributes its part, and every device gets all parts.
+# The payload is all of `W`, 3,840 bytes.
+# The list says "all-reduce" because TensorFlow, by default, runs one in place of each all-gather.
+# Each device contributes its own rows, and zeros for the others.
+#
+# Three ways to split one product:
+#
+# | layout of `x` | layout of `W` | a device lacks | collective | payload |
+# | --- | --- | --- | --- | --- |
+# | `[unsharded, devices]` | `[devices, unsharded]` | 21 terms of every entry | all-reduce | 2,560 bytes |
+# | `[devices, unsharded]` | `[unsharded, unsharded]` | nothing | none | 0 bytes |
+# | `[devices, unsharded]` | `[devices, unsharded]` | 21 rows of `W` | all-gather | 3,840 bytes |
+#
+# If `W` were 10 GB, the last split would put 10 GB on every device, in every step.
+
+# %% note-spmd [markdown]
+# Who decides what is sent?
+#
+# You write a program as if for one large device. When TensorFlow compiles it, it first finds a layout for every tensor.
+# This is called *layout propagation*.
+# Then it rewrites each operation for the part of one device, and inserts a collective where the device lacks something.
+# This is *SPMD expansion*: single program, multiple data.
+# Both need the layouts and shapes, but no values. That is why you can predict the collectives with a pencil.
+
+# %% note-fsdp [markdown]
+# Sometimes a weight is gathered on purpose
+#
+# Fully sharded data parallelism (FSDP) splits weights as in the last row, so that each device stores only a part.
+# It gathers each weight just before it is used.
+# In DTensor, you can write `dtensor.relayout(W, replicated_layout)` inside the loss function.
+# But that is not all of FSDP: the gathered weight stays until the backward pass,
+# and its gradient takes an all-reduce, not a reduce-scatter, which would leave each device only its part of the sum.
+
+# %% note-collectives [markdown]
+# How does `collectives` know?
+#
+# It compiles your function anew, runs it once, and looks for nodes such as `CollectiveReduceV2`
+# in the graphs that ran. The payload follows from the shape and dtype of their outputs.
+# The plain program of this lesson does the same.
+#
+# In a normal run, TensorFlow fuses several all-reduces into one where it can. `collectives` prevents that,
+# so that you see what belongs to what. Pass `combine=True` to see them fused.
 
 # %% predict-half [markdown]
-# Eight devices form the mesh `x` 8.
-# A of 16 × 64, in float32, has its columns split over `x`; B of 64 × 8 is whole on every device.
-# They are multiplied.
-# How many bytes is the payload of the exchange, that is what one device holds as its result?
+# Eight devices form a mesh with one dimension, `devices`.
+# `x` has 16 rows and 72 columns, and its columns are split over `devices`.
+# `W` has 72 rows and 8 columns, and is replicated. All numbers are float32.
+# The devices compute `x @ W`.
+# What do the payloads of all collectives come to, in bytes?
 #
-# - [x] `512`
-#   Each device takes the rows of B that belong to its columns of A,
-#   and the partial sums, 16 × 8 numbers of 4 bytes, are added.
-# - [ ] `0`
-#   B is everywhere, but a device has some columns of A only: it can make a partial sum.
-# - [ ] `4096`
-#   That is all of A, which on every device would do too.
-#   But a device can make its partial sum from what it has, and that has 128 elements only.
+# - [x] `512` 512 bytes
+#   A device needs only the nine rows of `W` that go with its columns of `x`.
+#   It slices them from its own copy, which costs nothing.
+#   But its product is a partial sum, and the partial sums have to be added up: 16 × 8 entries of 4 bytes, or 512 bytes.
+# - [ ] `0` 0 bytes
+#   Every device has all of `W`, but only nine columns of `x`. It can compute a partial sum and no more.
+# - [ ] `2304` 2,304 bytes
+#   That is `W`, which every device already has.
+# - [ ] `4608` 4,608 bytes
+#   That is all of `x`. With it, a device could compute everything alone.
+#   But it is cheaper to add up partial sums, with 128 entries only.
 # - otherwise
-#   Each number of A @ B is a sum: which of its terms can a device compute?
-#   And what is the shape of what it makes?
+#   Each entry of `x @ W` is a sum. Which of its terms can a device compute? And what shape has its partial sum?
 
 # %% reveal-half
-wide = shard(np.ones([16, 64], "float32"), columns_over_x)
-tall = shard(np.ones([64, 8], "float32"), nothing_split)
-reveal("communication-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide, tall)))
-
-# %% cases [markdown]
-# Each device *cuts* its rows out of B without an exchange;
-# then the partial sums are added, 16 × 8 numbers of 4 bytes.
-#
-# What a product needs depends on its factors' layouts (and, see below, on its use):
-# on how the inner axis is split, unless one mesh dimension splits both the rows of A and the columns of B.
-# In an *all-gather* every device receives the parts of all:
-#
-# | the inner axis is split | such as | what happens |
-# | --- | --- | --- |
-# | in neither factor | `[x, unsharded] @ [unsharded, y]` | **nothing moves** |
-# | in one factor or both, over one mesh dimension that splits no other axis | `[unsharded, x] @ [x, unsharded]` | **all-reduce** of partial sums |
-# | in one factor, over a mesh dimension that also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **all-gather** of this factor |
-# | over one mesh dimension in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
-#
-# In `[x, unsharded] @ [unsharded, x]`, `x` cannot split both axes of A @ B:
-# two all-gathers make the product whole.
-#
-# The cell runs the all-gather:
-
-# %% gathered
-explain(tf.matmul, by_rows, by_rows)
-
-# %% refused-text [markdown]
-# On CPUs, also below, TensorFlow ran an all-reduce in place of every all-gather we have seen.
-# In a ring each device sends twice as much; payload and result are the same.
-#
-# The next cell runs the last line of the table, then repairs it.
-
-# %% refused tags=["error"]
-grid = dtensor.create_mesh([("x", 4), ("y", 2)], device_type="CPU")
-left = shard(numbers, dtensor.Layout([dtensor.UNSHARDED, "y"], grid))
-right = shard(numbers, dtensor.Layout(["x", dtensor.UNSHARDED], grid))
-try:
-    tf.function(tf.matmul)(left, right)
-except tf.errors.UnknownError as error:
-    print(str(error).splitlines()[0].split("error: ")[-1])
-
-over_y = dtensor.Layout(["y", dtensor.UNSHARDED], grid)
-repaired = tf.matmul(left, dtensor.relayout(right, over_y))
-print("repaired:", np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
+wide = shard(np.ones([16, 72], "float32"), columns_layout)
+tall = shard(np.ones([72, 8], "float32"), replicated_layout)
+found = collectives(tf.matmul, wide, tall)
+reveal("communication-half", sum(each.payload_bytes for each in found))
 
 # %% product-explorer-text [markdown]
-# The *contracting dimension* is the inner axis.
-# You must change the layout of a factor yourself, as for `repaired`.
+# So what a device lacks depends on how the contracting dimension is split.
+# Write the two layouts side by side: the contracting dimension is the inner pair of entries.
+# The product doesn't sum over the other two axes. We call them the *outer* ones.
+# Here `batch` and `model` are mesh dimensions:
 #
-# ## Explore
+# | the contracting dimension is split | for example | a device lacks | what happens |
+# | --- | --- | --- | --- |
+# | in neither factor | `[batch, unsharded] @ [unsharded, model]` | nothing | **nothing** is sent |
+# | in both, over the same mesh dimension | `[unsharded, model] @ [model, unsharded]` | terms of each entry | **all-reduce** of the partial sums |
+# | in one factor only | `[unsharded, model] @ [unsharded, unsharded]` | terms of each entry | each device slices the other factor, then **all-reduce** |
+# | in one factor only, but the other factor already uses that mesh dimension for its outer axis, so it can't be sliced | `[batch, unsharded] @ [batch, unsharded]` | a part of one factor | **all-gather** of the factor whose contracting dimension is split |
+# | over two different mesh dimensions | `[unsharded, model] @ [batch, unsharded]` | | an error |
 #
-# Choose the mesh, the layouts of both factors, and the layout in which AB is used:
-# *as it comes* takes the product's.
-# The explorer shows what is exchanged, and why.
-# The button calls `observe`, which multiplies real DTensors.
+# The outer entries become the layout of the product: its rows are split like the rows of `x`,
+# and its columns like the columns of `W`.
 #
-# On the mesh `x` 4 × `y` 2, `[x, y] @ [y, x]` takes three collectives: see why.
+# The explorer has our `x` and `W`, and runs their product on real DTensors when you press its button.
+# Can you find another example for each line of the table?
+# The explorer's first mesh has one dimension, called `batch`.
+# For the last line, choose one with two dimensions, `batch 4 × model 2`.
 
 # %% product-explorer
-from lessons.layouts.communication.product_explorer import ProductExplorer
+from lessons.layouts.communication.product_explorer import (
+    ProductExplorer,
+)
 
+ProductExplorer()
 
-def observe(first, second, wanted):
-    mesh = dtensor.create_mesh(list(first.mesh.dims), device_type="CPU")
-    factors = [
-        shard(
-            np.ones(factor.global_shape, "float32"),
-            dtensor.Layout(factor.layout.sharding_specs, mesh),
-        )
-        for factor in (first, second)
-    ]
-    reader = None
-    if wanted is not None:
-        reader = dtensor.Layout(wanted.sharding_specs, mesh)
-    return explain(tf.matmul, *factors, wanted=reader)
-
-
-ProductExplorer(observe)
-
-# %% graphs-text [markdown]
-# ## Which collectives did it run?
+# %% note-outer [markdown]
+# A pair of layouts that doesn't fit the table
 #
-# You write a program as for one big device, and TensorFlow makes of it one that every device runs on its own
-# parts (*single program, multiple data*), in two steps:
+# By the table, `[batch, unsharded] @ [unsharded, batch]` would give `[batch, batch]`.
+# But a mesh dimension can split only one axis of a tensor.
+# So TensorFlow gathers `x` first, multiplies, and gathers the product as well. The product ends up replicated.
+
+# %% note-wanted [markdown]
+# Can a product cost less than the table says?
 #
-# 1. *Layout propagation* finds a layout for each result inside the function,
-#    from its arguments and from where it is used.
-# 2. *SPMD expansion* rewrites each operation so that it works on local parts,
-#    and where a device needs what it does not hold, it inserts a collective.
+# It can, if TensorFlow sees in which layout the product is wanted.
+# `[batch, unsharded] @ [unsharded, batch]` takes two all-gathers, as the note above says.
+# But perhaps you want only the columns split. Then write `dtensor.relayout(x @ W, columns)` in one `tf.function`,
+# for a layout `columns` that splits them over `batch`. Now TensorFlow gathers `x`, and leaves the second all-gather out.
+# A `+` that follows has the same effect, but another product or a mean hasn't.
 #
-# If asked, TensorFlow keeps the graphs of a function's first call; each collective is a node on each device.
-# So `graphs_that_ran` compiles a function anew, runs it, with all its effects, and returns its graphs.
+# Some layouts can't be had in this way: TensorFlow raises an error about a "non-contracting dimension".
+# Then do the relayout outside of the function.
 
-# %% graphs
-from collections import Counter
+# %% refused-text [markdown]
+# And the last line of the table?
+# It takes a mesh with two dimensions, and a short way to write its layouts:
 
-from tensorflow.python.eager import context  # not public: it may change with any release
-
-
-def graphs_that_ran(function, *arguments):
-    context.enable_run_metadata()
-    try:
-        context.async_wait()
-        context.export_run_metadata()  # away with what ran before
-        tf.function(function)(*arguments)
-        context.async_wait()
-        return [each.post_optimization_graph for each in context.export_run_metadata().function_graphs]
-    finally:
-        context.disable_run_metadata()
+# %% grid
+grid = dtensor.create_mesh(
+    [("batch", 4), ("model", 2)], device_type="CPU"
+)
 
 
-nodes = [node for graph in graphs_that_ran(tf.matmul, by_columns, by_rows) for node in graph.node]
-print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveReduceV2")))
+def layout(*entries):
+    return dtensor.Layout(list(entries), grid)
 
-# %% groups-text [markdown]
-# Each device has one `MatMul` of its local parts, and one `CollectiveReduceV2`:
-# these eight are one all-reduce.
+
+# %% two-ways-text [markdown]
+# Now let's split the features over `model` in `x`, but over `batch` in `W`:
+
+# %% refused tags=["error"]
+from course_lib import last_line
+
+x_in_two = shard(x_values, layout(WHOLE, "model"))
+W_in_four = shard(W_values, layout("batch", WHOLE))
+product_of = tf.function(tf.matmul)
+try:
+    product_of(x_in_two, W_in_four)
+except tf.errors.UnknownError as error:
+    print(last_line(error))
+
+# %% repaired-text [markdown]
+# There it is, the "contracting dimension".
+# TensorFlow could gather one of the factors for you, but it doesn't.
+# You have to say what you want, with `relayout`:
+
+# %% repaired
+from course_lib import to_numpy
+
+W_in_two = dtensor.relayout(W_in_four, layout("model", WHOLE))
+repaired = to_numpy(tf.matmul(x_in_two, W_in_two))
+expected = x_values @ W_values
+print("equal to NumPy's product:", np.array_equal(repaired, expected))
+
+# %% blocks-text [markdown]
+# ## What does a relayout cost?
 #
-# Each node has a *group key*, and devices with the same key exchange with each other.
-# The keys of all devices stand in a constant, on the way to the node's third input.
-# `mesh_dims` reads them, and returns the mesh dimensions along which the devices of a group differ.
+# The product is right, but we had to relayout `W` first. What does a *relayout* send?
+# Let's look at one by itself. A matrix of 16 × 16 has its columns split over `batch`.
+# We want it in blocks, `[batch, model]`:
 
+# %% blocks
+square = np.arange(256, dtype="float32").reshape(16, 16)
+by_columns = shard(square, layout(WHOLE, "batch"))
+blocks_layout = layout("batch", "model")
+explain(dtensor.relayout, by_columns, blocks_layout)
 
-# %% groups
-def mesh_dims(mesh, node, nodes):
-    keys = nodes[node.input[2]]
-    while keys.op != "Const":
-        keys = nodes[keys.input[0].split(":")[0]]
-    keys = tf.make_ndarray(keys.attr["value"].tensor).ravel()
-    group = [place for place, key in zip(mesh.local_device_locations(), keys, strict=True) if key == keys[0]]
-    return tuple(name for name in mesh.dim_names if len({place[name] for place in group}) > 1)
-
-
-# %% reader-text [markdown]
-# The kind is the name of the operation, and the payload follows from shape and number type of its output.
-# All devices run the same program, so `collectives_that_ran` looks at one of them.
-
-# %% reader
-KINDS = {"CollectiveReduceV2": "all-reduce", "CollectiveAllToAllV2": "all-to-all"}
-KINDS |= {"CollectiveGatherV2": "all-gather", "CollectiveReduceScatterV2": "reduce-scatter"}
-
-
-def collectives_that_ran(mesh, function, *arguments):
-    found = []
-    for graph in graphs_that_ran(function, *arguments):
-        nodes = {node.name: node for node in graph.node}
-        for node in graph.node:
-            if node.op in KINDS and node.device == mesh.local_devices()[0]:
-                (shape,) = node.attr["_output_shapes"].list.shape
-                element_bytes = tf.as_dtype(node.attr["T"].type).size
-                payload = element_bytes * int(np.prod([axis.size for axis in shape.dim]))
-                found.append((KINDS[node.op], mesh_dims(mesh, node, nodes), payload))
-    return found
-
-
-# %% merged-text [markdown]
-# In `two_sums` each sum needs an all-reduce of one number;
-# the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE` decides
-# whether TensorFlow may merge the two.
-# The course's `collectives` reads them, too.
-
-
-# %% merged
-import os
-
-
-def two_sums(first, second):
-    return tf.reduce_sum(first), tf.reduce_sum(second)
-
-
-group_size = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
-os.environ.pop(group_size, None)
-print("merged:", collectives_that_ran(line, two_sums, by_columns, by_rows))
-os.environ[group_size] = "1"
-print("apart:", collectives_that_ran(line, two_sums, by_columns, by_rows))
-del os.environ[group_size]
-print("collectives:", *collectives(two_sums, by_columns, by_rows), sep="\n  ")
-
-# %% naive-text [markdown]
-# By default TensorFlow can merge all-reduces of one group that do not depend on each other,
-# and pads what it merged to a multiple of 1,024 numbers: here (`merged`) 4,096 bytes.
-# With the environment variable 1 before a function is compiled, each stays by itself.
-# `collectives` sets it too, and undoes what the function wrote to variables.
+# %% blocks-exercise-text [markdown]
+# What does a device lack? At most its new block of 4 × 8 numbers, 128 bytes.
+# Yet every device gathers all of the matrix, 1,024 bytes, and then keeps an eighth of it.
+# In the picture, I and II are two groups of devices. Each group gathers the matrix by itself.
 #
-# ## All-reduce in a ring
+# **Exercise 1.** A payload of 256 bytes is enough.
+# Write `in_blocks(matrix)`. It gets `by_columns` and returns its values in the layout `blocks_layout`.
+# Use nothing but `dtensor.relayout`. Try it before you read on: the cells below show the way.
+# Two relayouts in a row can be cheaper than one:
 #
-# In the simplest all-reduce each device sends all it has to every other one, and all add.
-# `naive_all_reduce` says so for one device: `mine` is its array, `device.id` its number,
-# and `device.count` how many devices there are.
-# `device.send` sends a copy of an array to another device;
-# `device.receive` waits for another's next array, and returns it.
-#
-# `run_on_each` has threads of Python play the devices, one for each array: here each partial sum of A @ B.
-# `equal` counts the numbers that are TensorFlow's on every device.
-
-# %% naive
-from lessons.layouts.communication.messages import run_on_each
-
-
-def naive_all_reduce(mine, device):
-    others = [at for at in range(device.count) if at != device.id]
-    for other in others:
-        device.send(other, mine)
-    return mine + sum(device.receive(other) for other in others)
-
-
-pairs = zip(dtensor.unpack(by_columns), dtensor.unpack(by_rows))
-partial_sums = [np.ravel(column @ row) for column, row in pairs]
-total = to_numpy(tf.matmul(by_columns, by_rows)).ravel()
-exchange = run_on_each(naive_all_reduce, partial_sums)
-equal = np.all(np.array(exchange.results) == total, axis=0)
-print("equal:", np.sum(equal), "/ 64, bytes_sent:", exchange.bytes_sent)
-
-# %% stepper-text [markdown]
-# A *ring* sends less than these 7 × 256 bytes: each device sends to the next one only,
-# and the last one to the first.
-# The array is cut into *chunks*, as many as there are devices.
-# In each step every device sends one chunk.
-#
-# - First a *reduce-scatter*: a chunk that arrives is added to the device's own chunk of the same letter,
-#   and goes on.
-#   At the end each device has one finished chunk.
-# - Then an *all-gather*: the finished chunks go round, and everyone keeps a copy.
-#
-# Step through it, with 2 to 8 devices.
-# *Times the array*, above the picture, then shows how much each device has sent.
-
-# %% stepper
-from lessons.layouts.communication.ring_explorer import RingExplorer
-
-RingExplorer("all-reduce", num_devices=4)
-
-# %% ring-exercise-text [markdown]
-# **Exercise 1.** Write the ring: like `naive_all_reduce`, it returns the sum of all arrays,
-# but a device sends to `device.next` only and receives from `device.previous` only.
-#
-# `np.array_split(mine, device.count)` cuts an array into chunks, and `np.concatenate` joins them.
-# Chunk 0 is A in the stepper.
-# As there, device $d$ begins with chunk $d - 1$, counted modulo `device.count`,
-# and ends the first half with chunk $d$ finished.
-# The check counts bytes too, and tries chunks of unequal lengths.
-#
-# The cell after it runs yours, or the course's until yours passes.
-
-
-# %% exercise-ring
-def ring_all_reduce(mine, device):
-    # solution begin
-    n, chunks = device.count, np.array_split(mine, device.count)
-    for step in range(n - 1):
-        device.send(device.next, chunks[(device.id - 1 - step) % n])
-        at = (device.id - 2 - step) % n
-        chunks[at] = chunks[at] + device.receive(device.previous)
-    for step in range(n - 1):
-        device.send(device.next, chunks[(device.id - step) % n])
-        at = (device.id - 1 - step) % n
-        chunks[at] = device.receive(device.previous)
-    return np.concatenate(chunks)
-    # solution end
-
-
-# %%
-check("communication-ring", ring_all_reduce)
-
-# %% ring
-from course_lib import yours_or_ours
-
-ring = yours_or_ours("communication-ring", ring_all_reduce)
-exchange = run_on_each(ring, partial_sums)
-equal = np.all(np.array(exchange.results) == total, axis=0)
-print("equal:", np.sum(equal), "/ 64, bytes_sent:", exchange.bytes_sent)
-
-# %% predict-ring [markdown]
-# Eight devices all-reduce an array of 256 bytes in a ring, and each device sends 448 bytes.
-# Now the ring has 16 devices, and the array 256 bytes as before.
-# How many bytes does each device send?
-#
-# - [x] `480`
-#   There are 15 steps of adding and 15 of copying, and in each a device sends a chunk of 16 bytes.
-# - [ ] `896`
-#   That is twice 448.
-#   The steps are about twice as many, 30 in place of 14, but a chunk has half as many bytes, 16.
-# - [ ] `448`
-#   Nearly.
-#   A chunk has half as many bytes, 16, but the steps are a little more than twice as many, 30 in place of 14.
-# - [ ] `3840`
-#   That is 15 × 256: everything to everyone.
-#   In a ring a step sends one chunk.
-# - otherwise
-#   How many steps has each half, and how many bytes has a chunk?
-
-# %% reveal-ring
-sixteen = run_on_each(ring, [np.ones(64, "float32")] * 16)
-reveal("communication-ring", max(sixteen.bytes_sent))
-
-# %% needless-text [markdown]
-# An array of $S$ bytes has chunks of $S / n$ bytes for $n$ devices, and each half takes $n - 1$ steps.
-# So a device sends
-#
-# $$2 (n - 1) \frac{S}{n} = 2 \frac{n - 1}{n} S$$
-#
-# less than twice the array, however many devices there are.
-# Sending all to everyone takes $(n - 1) S$.
-# TensorFlow's own all-reduce on CPUs is a ring, too.
-#
-# What one device holds before and after each collective, and sends, if the first three go round a ring:
-#
-# | collective | before | after | sends |
-# | --- | --- | --- | --- |
-# | all-reduce | $S$ bytes, to be added | the total | $2 \frac{n - 1}{n} S$ |
-# | reduce-scatter | $S$ bytes, to be added | its $n$-th of the total | $\frac{n - 1}{n} S$ |
-# | all-gather | its $n$-th of $S$ bytes | the whole | $\frac{n - 1}{n} S$ |
-# | all-to-all | $S$ bytes: an $n$-th for each device | an $n$-th of each device | $\frac{n - 1}{n} S$ |
-#
-# ## Needless exchanges
-#
-# A change of a matrix's layout takes one of three ways:
-#
-# 1. What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
-# 2. Where one mesh dimension moves to the other axis and nothing else changes,
-#    an all-to-all exchanges parts of the blocks.
-# 3. Else one all-gather undoes the splits that are not to stay,
-#    and the new ones are cut: before it, where the axis is whole and the mesh dimension free.
-#
-# `[unsharded, x]` to `[x, y]`, on 4 × 2 devices, goes the third way, and `x` is not free:
-# every device receives the whole matrix, to keep an eighth of it.
-#
-# A product, too, can cost more where TensorFlow does not know in which layout it is used:
-# `product_in_columns`, on the mesh `x` 8, says so by a `relayout` in the same function.
-
-
-# %% needless
-def product_in_columns(left, right):
-    return dtensor.relayout(tf.matmul(left, right), columns_over_x)
-
-
-matrix = np.arange(256, dtype="float32").reshape(16, 16)
-blocks = dtensor.Layout(["x", "y"], grid)
-across = shard(matrix, dtensor.Layout([dtensor.UNSHARDED, "x"], grid))
-print("relayout:", *collectives(dtensor.relayout, across, blocks), sep="\n  ")
-
-factors = shard(matrix, rows_over_x), shard(matrix, columns_over_x)
-print("matmul:", *collectives(tf.matmul, *factors), sep="\n  ")
-print("product_in_columns:", *collectives(product_in_columns, *factors), sep="\n  ")
-
-# %% via-text [markdown]
-# `matmul` alone makes the product whole, by two all-gathers (on CPUs, all-reduces);
-# used in columns, in `product_in_columns`, it takes one.
-#
-# **Exercise 2.** Find a cheaper way from `[unsharded, x]` to `[x, y]`, by `dtensor.relayout` alone.
-# Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
-# and returns its values in the layout `blocks`, `[x, y]`.
-# A device need send only 192 bytes; in `relayout` above it sends 1,536.
+# - If a mesh dimension isn't in use yet, splitting an axis over it is free:
+#   each device just drops what it no longer needs.
+# - It is also cheap to move a mesh dimension from rows to columns or back, as long as that is the only change.
+#   Each device of a group sends each of the others only the piece that it lacks. This is an **all-to-all**.
 
 
 # %% exercise-blocks
 def in_blocks(matrix):
     # solution begin
-    on_the_way = dtensor.Layout(["x", dtensor.UNSHARDED], grid)
-    return dtensor.relayout(dtensor.relayout(matrix, on_the_way), blocks)
+    by_rows = dtensor.relayout(matrix, layout("batch", WHOLE))
+    return dtensor.relayout(by_rows, blocks_layout)
     # solution end
 
 
 # %%
 check("communication-blocks", in_blocks)
 
-# %% silent-text [markdown]
-# ## Wrong in silence
-#
-# With TensorFlow 2.21 `dtensor.relayout` can, without an error, mix up a tensor of three axes
-# on a mesh of three dimensions, and one of four axes on a mesh of one.
-# The cell moves one of each, `directly` and by way of the `replicated` layout,
-# and counts the numbers in their places.
+# %% detour-text [markdown]
+# The cheap way goes through `[batch, unsharded]`. Here are its two halves:
 
-# %% relayouts
-cube = dtensor.create_mesh([("x", 2), ("y", 2), ("z", 2)], device_type="CPU")
-pair = dtensor.create_mesh([("x", 2)], devices=["CPU:0", "CPU:1"])
-free = dtensor.UNSHARDED
-moves = [
-    (cube, ["z", "x", free], ["y", free, "x"]),
-    (pair, [free, "x", free, free], [free, free, "x", free]),
+# %% detour
+by_rows = dtensor.relayout(by_columns, layout("batch", WHOLE))
+print_collectives(dtensor.relayout, by_columns, layout("batch", WHOLE))
+print_collectives(dtensor.relayout, by_rows, blocks_layout)
+
+# %% detour-read [markdown]
+# First `batch` moves from the columns to the rows.
+# After this all-to-all, each device has four complete rows, 256 bytes. Then `model` splits the columns, for free.
+#
+# Why didn't TensorFlow find this way? In the direct relayout `batch` moves and `model` comes in,
+# so neither of the two cheap cases applies. In such a case TensorFlow usually plays safe:
+# it gathers along every axis whose split changes, then splits again.
+#
+# So a relayout, which changes no value, can be the most expensive line of your program.
+
+# %% note-three-axes [markdown]
+# A relayout of three or more axes can go wrong
+#
+# With three or more axes, TensorFlow 2.21 sometimes runs the all-to-all and forgets what else should change.
+# The values are then wrong, and there is no error.
+# Relayout such a tensor to the replicated layout first, and from there to the one you want.
+# The page *Silent mistakes* shows this, and other cases.
+
+# %% sums-text [markdown]
+# ## What does a plus cost?
+#
+# Networks don't only multiply. A residual connection adds the input of some layers to their output,
+# and the two sides of this `+` may have different layouts.
+# A device can only add entries that it holds, so both sides must first get the same layout. Which one?
+# Let's add a matrix in rows and one in blocks:
+
+# %% sums
+by_blocks = shard(square, blocks_layout)
+print(dtensor.fetch_layout(by_rows + by_blocks).sharding_specs)
+print_collectives(tf.add, by_rows, by_blocks)
+
+# %% sums-read [markdown]
+# Only the right side splits the columns, and the sum splits them, too.
+# Nothing is sent: each device drops half of each row on the left, and adds.
+#
+# But there is a catch. On the left, a device had complete rows. In the sum it has half rows.
+# If the next operation needs complete rows, it has to pay for them.
+#
+# Now let both sides split the rows, but over different mesh dimensions:
+
+# %% left-wins
+over_model = shard(square, layout("model", WHOLE))
+print(dtensor.fetch_layout(by_rows + over_model).sharding_specs)
+print_collectives(tf.add, by_rows, over_model)
+
+# %% left-wins-read [markdown]
+# The *left* side wins. Half of the devices lack their rows of the right side,
+# so all of it is gathered, 1,024 bytes. As before, TensorFlow runs an all-reduce in place of the all-gather.
+#
+# The rule is short, and `-`, `*` and `maximum` follow it, too:
+#
+# - If only one side splits an axis, the sum splits it the same way.
+# - If both sides split it, but differently, the left side decides.
+# - If one mesh dimension splits the rows on one side and the columns on the other, TensorFlow gives up:
+#   it gathers both, and the sum is replicated.
+#
+# A bias has a single axis, and it lines up with the columns.
+# So `[batch, model] + [model]` sends nothing, and gives `[batch, model]`.
+
+# %% backward-text [markdown]
+# ## What does the backward pass send?
+#
+# You never write the backward pass, but it is made of the same operations, and it sends something, too.
+# Let $y = xW + b$, and let $dy$ be the gradient of the loss with respect to $y$.
+# Then the backward pass computes
+#
+# $$\begin{aligned}dW &= x^T\,dy \\ dx &= dy\,W^T \\ db_k &= \sum_i dy_{ik}\end{aligned}$$
+#
+# So every product in the forward pass brings two more in the backward pass, $dW$ and $dx$.
+# You can use the table again, but with other axes to sum over: $dW$ sums over the *examples*,
+# and $dx$ sums over the columns of $W$. And $db$ is no product, but it, too, is a sum over the examples.
+# Transposing a matrix swaps the two entries of its layout, and sends nothing.
+# `relu` and its gradient keep the layout.
+#
+# Let's try it on a residual network with two layers. It gets 128 examples with 16 features:
+
+
+# %% backward
+def loss_of(x, W1, b1, W2, b2):
+    hidden = tf.nn.relu(x @ W1 + b1)
+    y = x + hidden @ W2 + b2
+    return tf.reduce_mean(y**2)
+
+
+def both_layers(x, W1, b1, W2, b2):
+    with tf.GradientTape() as tape:
+        tape.watch([W1, b1, W2, b2])
+        loss = loss_of(x, W1, b1, W2, b2)
+    return loss, tape.gradient(loss, [W1, b1, W2, b2])
+
+
+# %% network-text [markdown]
+# We split it like the model in {lesson:whole_game}: the examples over `batch`, and the 48 hidden units over `model`.
+# So `W1` is split by columns, and `W2` by rows.
+# In Megatron-LM, which made this scheme known, the two layers are called **column-parallel** and **row-parallel**.
+# A bias is split like the columns of its weight.
+
+# %% network
+rng = np.random.default_rng(0)
+
+
+def random(*shape):
+    return rng.normal(size=shape).astype("float32")
+
+
+x = shard(random(128, 16), layout("batch", WHOLE))
+W1 = shard(random(16, 48), layout(WHOLE, "model"))
+b1 = shard(random(48), layout("model"))
+W2 = shard(random(48, 16), layout("model", WHOLE))
+b2 = shard(random(16), layout(WHOLE))
+network = [x, W1, b1, W2, b2]
+
+# %% forward-text [markdown]
+# Take a pencil. Go through the operations in their order, and write down the layout of each result.
+# Then ask what a device lacks: over which axis does the operation sum, and is that axis split?
+# The last three rows are yours:
+#
+# | operation | layout of the result | it sums over | collective |
+# | --- | --- | --- | --- |
+# | `hidden = relu(x @ W1 + b1)` | `[batch, model]` | features, not split | none |
+# | `hidden @ W2` | `[batch, unsharded]` | hidden units, split over `model` | all-reduce over `model`: 32 × 16 numbers, 2,048 bytes |
+# | `y = x + … + b2` | `[batch, unsharded]` | nothing | none |
+# | the mean of `y**2` | `[]` | all of `y`, split over `batch` | all-reduce over `batch`: 4 bytes |
+# | $db_2$ | `[unsharded]` | examples, split over `batch` | all-reduce over `batch`: 16 numbers, 64 bytes |
+# | $dW_2 = \text{hidden}^T dy$ | `[model, unsharded]` | examples, split over `batch` | all-reduce over `batch`: 24 × 16 numbers, 1,536 bytes |
+# | $d\text{hidden} = dy\,W_2^T$ | ? | ? | ? |
+# | $db_1$ | ? | ? | ? |
+# | $dW_1 = x^T d\text{hidden}$ | ? | ? | ? |
+#
+# The gradient $dy$ has the layout of `y`. Here `x` is the data, and we don't need its gradient.
+# So the first product brings only one more, $dW_1$. How many collectives do you have? Now ask TensorFlow:
+
+# %% forward
+print("forward")
+print_collectives(loss_of, *network)
+print("forward and backward")
+print_collectives(both_layers, *network)
+
+# %% forward-read [markdown]
+# The backward pass adds four all-reduces, and you can tell them apart by their payloads.
+# The 64 bytes are $db_2$, and the 96 bytes are $db_1$, with 24 numbers on each device.
+# The two of 1,536 bytes are $dW_2$ and $dW_1$.
+# And $d\text{hidden}$ sends nothing. It sums over the features, which are not split.
+# The three missing layouts are `[batch, model]` for $d\text{hidden}$, `[model]` for $db_1$,
+# and `[unsharded, model]` for $dW_1$.
+#
+# All four run over `batch`, because the gradient of a weight or bias sums over the examples.
+# None runs over `model`: devices 0 and 1 hold the same examples,
+# so adding theirs would count every example twice.
+#
+# So far `x` was the data. In a deep network, it is the output of the previous layer,
+# and its gradient is needed, too:
+
+
+# %% input
+def input_too(x, W1, b1, W2, b2):
+    with tf.GradientTape() as tape:
+        tape.watch([x, W1, b1, W2, b2])
+        loss = loss_of(x, W1, b1, W2, b2)
+    return loss, tape.gradient(loss, [x, W1, b1, W2, b2])
+
+
+# %% predict-input [markdown]
+# A residual network computes `hidden = relu(x @ W1 + b1)` and `y = x + hidden @ W2 + b2`.
+# The mesh is `batch` 4 × `model` 2.
+# The examples are split over `batch`, and the hidden units (columns of `W1`, rows of `W2`) over `model`.
+# `x` is 128 × 16, in float32, with the layout `[batch, unsharded]`.
+# In the forward pass, an all-reduce over `model` adds up `hidden @ W2`. Its payload is 2,048 bytes.
+# The backward pass now computes the gradient of `x`, too.
+# How many bytes are all-reduced over `model` now, forward and backward together?
+#
+# - [ ] `2048` 2,048 bytes
+#   The gradient of `x` contains a product of the gradient of `hidden` and `W1ᵀ`.
+#   It sums over the hidden units, and they are split over `model`.
+# - [x] `4096` 4,096 bytes
+#   The gradient of `x` contains a product of the gradient of `hidden` and `W1ᵀ`.
+#   It sums over the hidden units, and they are split over `model`, so there is a second all-reduce.
+#   Each device has 32 examples of 16 features: 2,048 bytes.
+# - [ ] `5120` 5,120 bytes
+#   A device has 32 × 24 numbers of the gradient of `hidden`, 3,072 bytes.
+#   But what the devices add up is its product with `W1ᵀ`, which has 16 columns.
+# - [ ] `10240` 10,240 bytes
+#   There is a second all-reduce. But a device needs the gradient of its own 32 examples only, not of all 128.
+
+# %% reveal-input
+model_bytes = 0
+for each in collectives(input_too, *network):
+    if "model" in each.mesh_dims:
+        model_bytes += each.payload_bytes
+reveal("communication-input", model_bytes)
+
+# %% input-too
+print_collectives(input_too, *network)
+
+# %% residual-exercise-text [markdown]
+# So two such layers take one all-reduce over `model` in the forward pass, and another one in the backward pass.
+# That is the price of tensor parallelism ({lesson:splitting_the_model}). Is there a cheaper way?
+#
+# **Exercise 2.** Take `both_layers` again, but split only the second layer over `model`, by its columns.
+# So `x` stays `[batch, unsharded]`. `W1` and `b1` are replicated. `W2` is `[unsharded, model]`, and `b2` is `[model]`.
+# Which collectives run now, forward and backward? Don't ask TensorFlow yet,
+# and try it before you read on: its answer stands below.
+#
+# Begin as we did, with the layouts of `hidden`, of `y` and of $dy$. And don't forget the loss:
+# it sums over rows *and* columns. If both are split, TensorFlow does both in one all-reduce, over `batch and model`.
+#
+# Write one pair per collective, for example `("batch", 2048)`: the mesh dimension and the payload in bytes.
+# The order doesn't matter.
+
+# %% exercise-residual
+# solution begin
+predicted = [
+    ("batch and model", 4),  # the loss: y is split in blocks
+    ("batch", 32),  # db2: 8 numbers on each device
+    ("batch", 1536),  # dW2: 48 rows, 8 columns on each device
+    ("model", 6144),  # dhidden: 32 examples, 48 hidden units
+    ("batch", 192),  # db1: 48 numbers
+    ("batch", 3072),  # dW1: 16 rows, 48 columns
 ]
-for mesh, *specs in moves:
-    source, target = (dtensor.Layout(spec, mesh) for spec in specs)
-    array = np.arange(2.0**source.rank).reshape([2] * source.rank)
-    tensor = shard(array, source)
-    replicated = dtensor.relayout(tensor, dtensor.Layout.replicated(mesh, source.rank))
-    for way, start in {"directly": tensor, "replicated": replicated}.items():
-        moved = to_numpy(dtensor.relayout(start, target))
-        print(f"{source.rank} axes, {way}:", np.sum(moved == array), "/", array.size)
+# solution end
 
-# %% twelve-text [markdown]
-# On the cube `x` moves to another axis, and on the first axis `y` takes the place of `z`.
-# TensorFlow runs the all-to-all over `x` and forgets the other change, but the layout says both were made.
+# %%
+check("communication-residual", predicted)
+
+# %% observed-text [markdown]
+# And what does TensorFlow say?
+
+# %% observed
+second_network = [
+    x,
+    shard(random(16, 48), layout(WHOLE, WHOLE)),  # W1
+    shard(random(48), layout(WHOLE)),  # b1
+    shard(random(48, 16), layout(WHOLE, "model")),  # W2
+    shard(random(16), layout("model")),  # b2
+]
+print("forward")
+print_collectives(loss_of, *second_network)
+print("forward and backward")
+print_collectives(both_layers, *second_network)
+
+# %% observed-read [markdown]
+# In the backward pass, the 6,144 bytes are $d\text{hidden}$, the 32 are $db_2$, the 1,536 are $dW_2$,
+# the 192 are $db_1$, and the 3,072 are $dW_1$.
 #
-# On twelve CPUs even a matrix can go wrong.
-# `silent.swapped` moves one of 12 × 12 from `[x, unsharded]` to `[unsharded, x]` in up to 20 other processes,
-# since some errors of this move leave a process without collectives.
+# Here are the two ways of the opening. In the forward pass, the first layout had payloads of 2,052 bytes.
+# This one has only the loss, four bytes, so it seems to be the better layout by far.
+# But with the backward pass, the payloads come to 10,980 bytes. In the first layout they came to 5,284.
+# In a deep network the gradient of `x` counts, too: then the first layout comes to 7,332 bytes.
+# The second one stays at 10,980, because nothing splits the hidden units there.
 #
-# It repeats this until each message that can bring another device's number has done so,
-# and returns those that did.
-
-# %% twelve
-from lessons.layouts.communication import silent
-
-swapped = silent.swapped()
-print("swapped:", " ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
-
-# %% twelve-why [markdown]
-# On CPUs TensorFlow names each message of an all-to-all by the joined numbers of sender and receiver
-# (`all_to_all.cc` in its source).
-# So `110` is both 1 to 10 and 11 to 0, and `111` is both 1 to 11 and 11 to 1.
+# Why? Splitting the columns of `W2` is free in the forward pass, where they are an outer axis.
+# But in $d\text{hidden} = dy\,W_2^T$ they are the contracting dimension. Each device lacks half of the terms.
+# So an all-reduce adds up matrices of 32 examples × 48 hidden units, 6,144 bytes.
+# What is more, `W1` and `b1` are replicated, so the all-reduces of their gradients are twice as large as before,
+# and devices 0 and 1 compute the same `hidden`.
 #
-# | wrong in silence | instead |
-# | --- | --- |
-# | `dtensor.relayout` of three or more axes, in some cases | by way of the replicated layout |
-# | an all-to-all over a mesh dimension of 12 CPUs or more | the same, or for 12 a mesh of 4 × 3 |
-# | `DVariable.assign` of a value in another layout, in the same cases | move it before, in one of these ways |
-#
-# {Lesson:from_scratch} shows one of another kind.
-#
-# The site's page "What DTensor gets right" has the verdicts on some 300 expressions of TensorFlow.
-# For an operation of your own, `supported` compares what a function makes of your DTensors
-# with what it makes of ordinary tensors,
-# outside a `tf.function` ("eager") and within one, in processes that may end.
+# The catch with the `+` is back, too. `x` has complete rows, but the sum `y` is in blocks.
+# What layout does the gradient of `x` get?
 
-# %% supported
-from course_lib import supported
+# %% skip
+compiled = tf.function(input_too)
+loss, gradients = compiled(*second_network)
+print("x", dtensor.fetch_layout(x).sharding_specs)
+print("gradient", dtensor.fetch_layout(gradients[0]).sharding_specs)
 
-supported(lambda t: tf.roll(t, 1, axis=0), by_rows)
+# %% skip-read [markdown]
+# The gradient of a `+` goes to both sides unchanged. So each side gets it in the layout of the *sum*, here in blocks.
+# If the previous layer sums over the columns of this gradient, it needs an all-reduce, too.
+#
+# These rules take you through dense layers, biases and residual connections.
+# They don't cover a softmax over a split axis, a `tf.concat` along one, or a slice like `x[:8]` of split rows.
+# There, ask `collectives`, and compare the values with those of one device.
 
 # %% takeaways [markdown]
 # ## The plain program
 #
-# [`communication.py`](../plain/communication.py) holds `graphs_that_ran`,
-# `mesh_dims` and `collectives_that_ran`, and needs TensorFlow and NumPy alone.
+# [`communication.py`](../plain/communication.py) lists the collectives of both layouts without the course's library.
 #
 # ## Takeaways
 #
-# - The layouts of two factors, and that in which the product is used, decide which exchanges it takes,
-#   if any: an all-reduce of partial sums, all-gathers, an all-to-all.
-# - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
-#   half of that for a reduce-scatter or an all-gather.
-# - TensorFlow runs some needless exchanges and a few that give wrong values:
-#   read them from the graphs that ran, and compare values with one device.
+# - Ask of every operation what a device lacks. If it lacks terms of a sum, an all-reduce adds them up.
+#   If it lacks a part of a tensor, an all-gather brings it or, at best, an all-to-all.
+# - A relayout or a `+` looks harmless. It may gather all of a matrix, or split one that you need complete later.
+# - Every product in the forward pass brings two more in the backward pass, and they sum over other axes.
+#   A layout that sends next to nothing in the forward pass may send the most in the backward pass.
 #
-# {Lesson:one_step} trains a model.
+# One number is still unexplained: in our first product the payload was 2,560 bytes, but each device sent 4,480.
+# {Lesson:all_reduce} shows why, and draws all the collectives side by side.
 
 # %% score
 score("communication")

@@ -25,26 +25,32 @@ from course_lib.widgets.controls import Choice, Group, State
 from lessons.layouts.mesh_layout_state import as_lists, entry_choice, known_entries, mesh_of
 
 Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Explanation]
-_MESHES = tuple(MeshSpec(zip("xyz", sizes, strict=False)) for sizes in [(8,), (4, 2), (2, 4), (2, 2, 2)])
-_SHAPES = ((16, 8), (8, 24))  # of the factors
+_SIZES = ((8,), (4, 2), (2, 4), (2, 2, 2))
+_MESHES = tuple(MeshSpec(zip(("batch", "model", "feature"), sizes, strict=False)) for sizes in _SIZES)
+_SHAPES = ((16, 24), (24, 40))  # of the factors, as in the lesson
 _AIR, _SIZE = 12.0, 12.0
+
+
+def _on_devices(left: Sharding, right: Sharding, wanted: LayoutSpec | None) -> Explanation:
+    from course_lib.devices import graphs
+
+    return graphs.product(left, right, wanted)
 
 
 class ProductExplorer(Experiment):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
     Args:
-        observe: runs the product on real devices for the button: `course_lib.devices.graphs.product`.
-            Without it the button is disabled.
+        observe: what runs the product when the button is pressed.
     """
 
     name = "product"
     title = later("Product explorer")
-    example = "ProductExplorer(graphs.product)"
+    example = "ProductExplorer()"
     button = later("Run it on the devices and compare")
     waiting = later("Running it. The first time this starts TensorFlow and takes some seconds.")
 
-    def __init__(self, observe: Observe | None = None) -> None:
+    def __init__(self, observe: Observe = _on_devices) -> None:
         mesh = _MESHES[0]
         state = {
             "mesh": as_lists(mesh),
@@ -87,7 +93,7 @@ class ProductExplorer(Experiment):
         """Returns the costs, the tensors, the steps, and what really ran in their place."""
         predicted = communication.product(*_chosen(state))
         facts = {
-            _("Layout of AB"): predicted.result.layout,
+            _("Layout of x @ W"): predicted.result.layout,
             _("Collectives"): len(predicted.collectives),
             _("Bytes sent by each device"): words.bytes_text(predicted.bytes_sent),
         }
@@ -113,23 +119,23 @@ def _factor_groups(state: State) -> list[Group]:
     (rows, inner), (_inner, columns) = state["shapes"]
     return [
         Group(_("Mesh"), [Choice(("mesh",), meshes)]),
-        Group(_("Rows of A: {length}", length=rows), [entry_choice(state, "left", 0)]),
-        Group(_("Columns of A: {length}", length=inner), [entry_choice(state, "left", 1)]),
-        Group(_("Rows of B: {length}", length=inner), [entry_choice(state, "right", 0)]),
-        Group(_("Columns of B: {length}", length=columns), [entry_choice(state, "right", 1)]),
+        Group(_("Rows of x: {length}", length=rows), [entry_choice(state, "left", 0)]),
+        Group(_("Columns of x: {length}", length=inner), [entry_choice(state, "left", 1)]),
+        Group(_("Rows of W: {length}", length=inner), [entry_choice(state, "right", 0)]),
+        Group(_("Columns of W: {length}", length=columns), [entry_choice(state, "right", 1)]),
     ]
 
 
 def _reader_groups(state: State) -> list[Group]:
     wanted = state["wanted"]
     options = [(None, _("as it comes")), (wanted or [UNSHARDED] * 2, _("in a layout of its own"))]
-    reader = Group(_("What reads AB wants it"), [Choice(("wanted",), options)])
+    reader = Group(_("What reads x @ W wants it"), [Choice(("wanted",), options)])
     if wanted is None:
         return [reader]
     return [
         reader,
-        Group(_("Rows of AB"), [entry_choice(state, "wanted", 0)]),
-        Group(_("Columns of AB"), [entry_choice(state, "wanted", 1)]),
+        Group(_("Rows of x @ W"), [entry_choice(state, "wanted", 0)]),
+        Group(_("Columns of x @ W"), [entry_choice(state, "wanted", 1)]),
     ]
 
 
@@ -179,5 +185,5 @@ def _block(name: str, sharding: Sharding, device_id: int) -> Drawing:
 
 
 def _letter(sharding: Sharding, device_id: int) -> str:
-    """Returns the letter of the block that a device holds, a small one: tensors are called A and B."""
+    """Returns the letter of the block that a device holds, small."""
     return sharding.blocks[sharding.holdings[device_id]].label.lower()

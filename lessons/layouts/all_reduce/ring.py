@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.errors import one_of, whole_number
+from course_lib.errors import whole_number
 from course_lib.i18n import _
 
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER = KINDS = ("all-reduce", "reduce-scatter", "all-gather")
@@ -78,7 +78,7 @@ class Ring:
         whole_bytes: the size of the whole array: of what each device adds, or of what all have gathered.
 
     Raises:
-        CourseError: another kind or number of devices.
+        CourseError: another number of devices.
 
     Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
     """
@@ -89,7 +89,6 @@ class Ring:
 
     def __post_init__(self) -> None:
         cure = _('Write for example Ring("all-reduce", 4, whole_bytes=800).')
-        one_of(self.kind, KINDS, _("{kind!r} does not run in a ring here.", kind=self.kind), cure=cure)
         problem = _("{count!r} is no number of devices for a ring.", count=self.num_devices)
         whole_number(self.num_devices, problem, least=LEAST_DEVICES, most=MOST_DEVICES, cure=cure)
 
@@ -124,7 +123,7 @@ class Ring:
     def after(self, step: int) -> RingMoment:
         """Returns what the devices hold after `step` steps, and what they sent in the last of them."""
         devices = range(self.num_devices)
-        held = [[self._at_first(device_id, chunk) for chunk in devices] for device_id in devices]
+        held = [[Holding((at,) if at in self.sources(chunk) else ()) for chunk in devices] for at in devices]
         messages: list[Message] = []
         for made in range(1, step + 1):
             messages = [self._message(sender, made, held) for sender in devices]
@@ -136,9 +135,6 @@ class Ring:
                 else:
                     there[chunk] = Holding(message.sources)
         return RingMoment(self, step, messages, held)
-
-    def _at_first(self, device_id: int, chunk: int) -> Holding:
-        return Holding((device_id,) if device_id in self.sources(chunk) else ())
 
     def _message(self, sender: int, step: int, held: list[list[Holding]]) -> Message:
         first = sender - 1 if self.phase(step) == REDUCE_SCATTER else sender  # the chunk of the first round

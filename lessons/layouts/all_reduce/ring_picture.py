@@ -11,7 +11,7 @@ from course_lib.pictures.cells import Line, cell, colour
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.text import devices_text
 from course_lib.specs.sharding import block_label
-from lessons.layouts.communication.ring import ALL_GATHER, Holding, RingMoment
+from lessons.layouts.all_reduce.ring import ALL_GATHER, Holding, RingMoment
 
 _CELL, _CELL_HEIGHT, _COLUMN_GAP, _ROW_GAP, _HEADER = 72.0, 30.0, 6.0, 20.0, 16.0
 _LOOP, _SIZE = 14.0, 12.0

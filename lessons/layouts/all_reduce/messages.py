@@ -22,17 +22,14 @@ Array = npt.NDArray[Any]
 OnDevice = Callable[[Array, "Device"], Any]
 
 
-class _NothingComes(CourseError):  # noqa: N818
+class NothingComes(CourseError):  # noqa: N818
     """A device waits for an array that nobody sends. Where another error was raised, that is the cause."""
 
     def __init__(self, sender: int, receiver: int) -> None:
         numbers = {"receiver": receiver, "sender": sender}
         super().__init__(
-            _("Device {receiver} waits for an array from device {sender}, and none will come.", **numbers),
-            allowed=_("as many `receive` as `send`"),
-            cure=_(
-                "Let every device send as often as its receiver receives from it, and send before it waits."
-            ),
+            _("Device {receiver} waited for an array from device {sender}, and nothing arrived.", **numbers),
+            cure=_("Let each device send before it waits, and as often as the receiver expects."),
         )
 
 
@@ -43,10 +40,13 @@ class Exchange:
     Attributes:
         results: what it returned on each device.
         bytes_sent: how many bytes each device sent.
+        time: when the last device is done, at the earliest, if each has one link that takes 1 for a byte, in
+            both directions at once, and messages leave one after another.
     """
 
     results: tuple[Any, ...]
     bytes_sent: tuple[int, ...]
+    time: int
 
 
 class Device:
@@ -56,11 +56,13 @@ class Device:
         id: its number, from 0.
         count: how many devices there are.
         bytes_sent: how many bytes it has sent.
+        time: when it had the last array that it received.
     """
 
     def __init__(self, device_id: int, inboxes: _Inboxes, *, ring: bool, patience: float) -> None:
-        self.id, self.count, self.bytes_sent = device_id, len(inboxes), 0
+        self.id, self.count, self.bytes_sent, self.time = device_id, len(inboxes), 0, 0
         self._inboxes, self._ring, self._patience = inboxes, ring, patience
+        self._link_free, self._bytes_received = 0, 0
 
     @property
     def next(self) -> int:
@@ -81,7 +83,8 @@ class Device:
         self._require(to, self.next, _("Device {id} cannot send to {to!r}.", id=self.id, to=to))
         array = np.array(values)
         self.bytes_sent += array.nbytes
-        self._inboxes[to][self.id].put(array)
+        self._link_free = max(self._link_free, self.time) + array.nbytes
+        self._inboxes[to][self.id].put((array, self._link_free))
 
     def receive(self, sender: int) -> Array:
         """Returns the oldest array that a device sent to this one and that was not yet received.
@@ -94,11 +97,14 @@ class Device:
         problem = _("Device {id} cannot receive from {sender!r}.", id=self.id, sender=sender)
         self._require(sender, self.previous, problem)
         try:
-            array = self._inboxes[self.id][sender].get(timeout=self._patience)
+            message = self._inboxes[self.id][sender].get(timeout=self._patience)
         except Empty:
-            array = None
-        if array is None:
-            raise _NothingComes(sender, self.id)
+            message = None
+        if message is None:
+            raise NothingComes(sender, self.id)
+        array, sent_at = message
+        self._bytes_received += array.nbytes
+        self.time = max(self.time, sent_at, self._bytes_received)
         return array
 
     def leave(self) -> None:
@@ -116,15 +122,16 @@ class Device:
         one_of(other, reachable, problem, cure=cure)
 
 
-_Inboxes = Sequence[Sequence["SimpleQueue[Array | None]"]]  # by receiver, then by sender
+# By receiver, then by sender: arrays, and when each was sent
+_Inboxes = Sequence[Sequence["SimpleQueue[tuple[Array, int] | None]"]]
 
 
 def run_on_each(
     function: OnDevice, parts: Sequence[npt.ArrayLike], *, ring: bool = False, seconds: float = 10.0
 ) -> Exchange:
-    """Returns what a function makes of the part of each device, and how much the devices sent each other.
+    """Returns what a function makes of the part of each device, what the devices sent, and how long it takes.
 
-    It runs on all devices at the same time and sees the part of its own device only.
+    It runs on all devices at the same time and gets the part of its own device only.
 
     >>> def swapped(mine, device):
     ...     device.send(device.next, mine)
@@ -161,12 +168,13 @@ def run_on_each(
     errors = [error for each in runs if (error := each.exception())]
     for error in sorted(errors, key=_is_consequence):
         raise TooLong(seconds) if isinstance(error, Over) else error
-    return Exchange(tuple(each.result() for each in runs), tuple(each.bytes_sent for each in devices))
+    sent, time_taken = tuple(each.bytes_sent for each in devices), max(each.time for each in devices)
+    return Exchange(tuple(each.result() for each in runs), sent, time_taken)
 
 
 def _is_consequence(error: BaseException) -> int:
     """Returns 0 for an error of the reader's, and more for one that may only follow from another device's."""
-    return 2 if isinstance(error, _NothingComes) else 1 if isinstance(error, Over) else 0
+    return 2 if isinstance(error, NothingComes) else 1 if isinstance(error, Over) else 0
 
 
 def _ended_after(deadline: float) -> Callable[[FrameType, str, Any], Any]:

@@ -11,7 +11,7 @@ from course_lib.specs.sharding import block_label
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, Move, State, numbers
-from lessons.layouts.communication.ring import (
+from lessons.layouts.all_reduce.ring import (
     ALL_GATHER,
     ALL_REDUCE,
     KINDS,
@@ -21,7 +21,7 @@ from lessons.layouts.communication.ring import (
     Ring,
     RingMoment,
 )
-from lessons.layouts.communication.ring_picture import chunks_drawing, legend
+from lessons.layouts.all_reduce.ring_picture import chunks_drawing, legend
 
 WHOLE_BYTES = 4 * 840  # 840 numbers of float32: they make equal chunks for 2 to 8 devices
 
@@ -30,19 +30,18 @@ class RingExplorer(Explorer):
     """Lets the reader step through a collective in a ring, chunk by chunk, forward and back.
 
     Args:
-        kind: the collective shown first: `"all-reduce"`, `"reduce-scatter"` or `"all-gather"`.
         num_devices: the number of devices shown first, from 2 to 8.
 
     Raises:
-        CourseError: another collective, or another number of devices.
+        CourseError: another number of devices.
     """
 
     name = "ring"
     title = later("Ring stepper")
 
-    def __init__(self, kind: str = ALL_REDUCE, num_devices: int = 4) -> None:
-        Ring(kind, num_devices, WHOLE_BYTES)  # refuses what is no ring
-        super().__init__({"kind": kind, "num_devices": num_devices, "step": 0})
+    def __init__(self, num_devices: int = 4) -> None:
+        Ring(ALL_REDUCE, num_devices, WHOLE_BYTES)  # refuses what is no ring
+        super().__init__({"kind": ALL_REDUCE, "num_devices": num_devices, "step": 0})
 
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the collectives, the numbers of devices, the two moves and all steps."""

@@ -1,0 +1,1 @@
+"""How devices add up, and what it costs."""
