@@ -1,5 +1,7 @@
 """Attempts at the exercises of `one_step`."""
 
+import numpy as np
+
 import course_lib
 from tests.lessons.attempts import Attempts
 
@@ -11,7 +13,6 @@ MESH, OTHER = (dtensor.create_mesh([(name, 8)], device_type="CPU") for name in (
 SPECS = {
     "images": ["batch", WHOLE, WHOLE],
     "labels": ["batch"],
-    "losses": ["batch"],
     "gradient": [WHOLE, WHOLE],
     "mean_loss": [],
 }
@@ -21,27 +22,60 @@ def layouts(**changed):
     return {name: dtensor.Layout(spec, MESH) for name, spec in {**SPECS, **changed}.items()}
 
 
-def mean_of(rows, weights):
-    return tf.reduce_sum(weights * rows, axis=0) / tf.reduce_sum(weights)
+def own_gradient(w, x, y):
+    return 2 * (x @ w - y) @ x / len(y)
 
 
-def centred(hidden, weights):
-    mean = mean_of(hidden, weights)
-    return mean, mean_of((hidden - mean) ** 2, weights)
+def stacked(copies, xs, ys, learning_rate):
+    errors = np.einsum("drf,df->dr", xs, copies) - ys
+    return copies - learning_rate * 2 * np.einsum("dr,drf->f", errors, xs) / np.size(ys)
 
 
-def counted_in_python(hidden, weights):
-    count = float(tf.reduce_sum(weights))
-    mean = tf.reduce_sum(weights * hidden, axis=0) / count
-    return mean, tf.reduce_sum(weights * (hidden - mean) ** 2, axis=0) / count
+def in_tensorflow(copies, xs, ys, learning_rate):
+    with tf.GradientTape() as tape:
+        weights = [tf.constant(w) for w in copies]
+        tape.watch(weights)
+        errors = [tf.linalg.matvec(x, w) - y for w, x, y in zip(weights, xs, ys, strict=True)]
+        loss = tf.reduce_mean(tf.stack(errors) ** 2)
+    gradient = tf.add_n(tape.gradient(loss, weights))
+    return [w - learning_rate * gradient for w in weights]
 
 
-def masked(hidden, weights):
-    return tf.nn.moments(tf.boolean_mask(hidden, tf.squeeze(weights, 1) > 0), axes=[0])
+def in_place(copies, xs, ys, learning_rate):
+    gradient = np.mean([own_gradient(*each) for each in zip(copies, xs, ys, strict=True)], axis=0)
+    for w in copies:
+        np.subtract(w, learning_rate * gradient, out=w)
+    return copies
 
 
-def with_squares(hidden, weights):
-    return mean_of(hidden, weights), mean_of(hidden * hidden, weights)
+def scaled(factor):
+    return lambda copies, xs, ys, rate: stacked(copies, xs, ys, rate * factor(xs))
+
+
+def alone(copies, xs, ys, learning_rate):
+    return [w - learning_rate * own_gradient(w, x, y) for w, x, y in zip(copies, xs, ys, strict=True)]
+
+
+def from_the_first_copy(copies, xs, ys, learning_rate):
+    return [stacked([copies[0]] * len(copies), xs, ys, learning_rate)[0]] * len(copies)
+
+
+def copies_averaged(copies, xs, ys, learning_rate):
+    return [np.mean(alone(copies, xs, ys, learning_rate), axis=0)] * len(copies)
+
+
+def averaged(copies, xs, ys, _learning_rate):
+    return np.mean([own_gradient(*each) for each in zip(copies, xs, ys, strict=True)], axis=0)
+
+
+def averaged_over_features(copies, xs, ys, learning_rate):
+    gradient = np.mean([own_gradient(*each) for each in zip(copies, xs, ys, strict=True)])
+    return [w - learning_rate * gradient for w in copies]
+
+
+def foreign_rows(copies, xs, ys, learning_rate):
+    gradients = [own_gradient(w, np.concatenate(xs), np.concatenate(ys)) for w in copies]
+    return [w - learning_rate * gradient for w, gradient in zip(copies, gradients, strict=True)]
 
 
 ATTEMPTS = {
@@ -51,24 +85,30 @@ ATTEMPTS = {
             (layouts(images=[WHOLE, "batch", WHOLE]), "first axis"),
             (layouts(images=["batch", WHOLE]), "3 axes"),
             (layouts(labels=[WHOLE]), "like the images"),
-            (layouts(losses=[WHOLE]), "its own images"),
-            (layouts(gradient=["batch", WHOLE]), "whole weight"),
+            (layouts(gradient=["batch", WHOLE]), "After the all-reduce"),
+            (layouts(mean_loss=["batch"]), "0 axes"),
             ({name: dtensor.Layout.replicated(OTHER, 3) for name in SPECS}, "Use the mesh"),
         ),
     ),
-    "one_step-moments": Attempts(
-        takes_long=True,
-        right=(
-            centred,
-            tf.function(centred),
-            counted_in_python,
-            lambda hidden, weights: tf.nn.weighted_moments(hidden, [0], weights),
-        ),
+    "one_step-step": Attempts(
+        right=(stacked, in_tensorflow, in_place),
         wrong=(
-            (lambda hidden, weights: tf.nn.moments(hidden, axes=[0]), "all rows: the padding"),
-            (masked, "On one device this is right"),
-            (with_squares, "squared distances"),
-            (mean_of, "Two results"),
+            (alone, "its own gradient"),
+            (scaled(len), "too large"),
+            (scaled(lambda xs: -1), "Subtract it"),
+            (from_the_first_copy, "its own copy"),
+            (copies_averaged, "its own copy"),
+            (foreign_rows, "its own rows"),
+            (scaled(lambda xs: len(xs) / 8), "need not be eight"),
+            (scaled(lambda xs: 1 / len(xs[0])), "number of devices"),
+            (lambda copies, *given: copies - stacked(copies, *given), "return the new copies"),
+            (lambda *given: stacked(*given)[0], "one for each device"),
+            (averaged_over_features, "without `axis=0`"),
+            (lambda *given: stacked(*given[:3], 1), "learning rate is missing"),
+            (averaged, "This is the gradient"),
+            (lambda copies, *given: [averaged(copies, *given)] * len(copies), "This is the gradient"),
+            (lambda *given: (copy for copy in stacked(*given)), "Return a list"),
+            (scaled(lambda xs: 0.5), "Work this one out"),
         ),
     ),
 }

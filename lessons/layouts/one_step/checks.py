@@ -1,30 +1,25 @@
-"""The exercises of this lesson: the layouts of a step on images, and the moments of the rows that count."""
+"""The exercises of this lesson: the layouts of a step on images, and a data-parallel step by hand."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.devices import on_devices, refuse_new_axis
-from course_lib.exercises.judging import drawn, judge
+from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.exercises.values import Array
 from course_lib.i18n import _
-from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from lessons.layouts.layout_hints import layouts_hint
 
 _MESH = MeshSpec([("batch", 8)])
-_ROWS = LayoutSpec(["batch", UNSHARDED], _MESH)
 _LAYOUTS = {
     "images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], _MESH),
     "labels": LayoutSpec(["batch"], _MESH),
-    "losses": LayoutSpec(["batch"], _MESH),
     "gradient": LayoutSpec([UNSHARDED, UNSHARDED], _MESH),
     "mean_loss": LayoutSpec([], _MESH),
 }
@@ -34,86 +29,104 @@ _LAYOUTS = {
 def layouts(answer: dict[str, Any]) -> str | None:
     """The layouts of a data-parallel step on images."""
     hints = {
-        "images": _("The examples lie along the first axis of the images; split only that."),
+        "images": _("The examples lie along the first axis of the images. Split only that axis."),
         "labels": _("The labels are split like the images that they belong to."),
-        "losses": _(
-            "Each device computes the losses of its own images. No device needs those of the others."
+        "gradient": _(
+            "The gradient is a sum over the images. After the all-reduce every device has all of it."
         ),
-        "gradient": _("A gradient is laid out as its variable, and each device holds the whole weight."),
     }
     return layouts_hint(answer, _LAYOUTS, hints)
 
 
-def _mean(hidden: Array, weights: Array) -> Array:
-    return np.asarray((weights * hidden).sum(axis=0) / weights.sum())
+Parts = list[Array]
 
 
-def _moments(
-    hidden: Array, weights: Array, mean_of: Callable[[Array, Array], Array] = _mean
-) -> dict[str, Array]:
-    """Returns the mean and the variance, both made by one way to take a mean."""
-    mean = mean_of(hidden, weights)
-    return {"mean": mean, "variance": mean_of((hidden - mean) ** 2, weights)}
+def _gradients(copies: Parts, xs: Parts, ys: Parts) -> Parts:
+    """Returns the gradient of each device's own mean loss."""
+    return [2 * (x @ w - y) @ x / len(y) for w, x, y in zip(copies, xs, ys, strict=True)]
 
 
-@exercise("one_step-moments", right=_moments)
-def moments(answer: Callable[..., Any]) -> str | None:
-    """The moments of the rows of weight 1, of a batch that lies on eight devices."""
-    refuse_new_axis(answer)
-    hint = _hint(answer, _on_eight_devices)
-    if hint is None or _hint(answer, _on_one_device) is not None:
-        return hint
-    return _(
-        "On one device this is right, on eight it is not: rows picked by `tf.where`, `tf.boolean_mask` or"
-        " slices with tensors can be wrong. Multiply by the weights instead."
+def _step(copies: Parts, xs: Parts, ys: Parts, learning_rate: float) -> Parts:
+    gradients = _gradients(copies, xs, ys)
+    return [w - learning_rate * sum(gradients) / len(gradients) for w in copies]
+
+
+def _scaled(factor: Callable[[Parts], float]) -> Callable[..., Parts]:
+    return lambda copies, xs, ys, learning_rate: _step(copies, xs, ys, learning_rate * factor(xs))
+
+
+def _alone(copies: Parts, xs: Parts, ys: Parts, learning_rate: float) -> Parts:
+    gradients = _gradients(copies, xs, ys)
+    return [w - learning_rate * gradient for w, gradient in zip(copies, gradients, strict=True)]
+
+
+def _averaged(copies: Parts, xs: Parts, ys: Parts, _learning_rate: float) -> Array:
+    gradient: Array = np.mean(_gradients(copies, xs, ys), axis=0)
+    return gradient
+
+
+def _over_features(copies: Parts, xs: Parts, ys: Parts, learning_rate: float) -> Parts:
+    return [w - learning_rate * np.mean(_gradients(copies, xs, ys)) for w in copies]
+
+
+def _unless_generator(answer: Callable[..., Any], *given: Any) -> Any:
+    new_copies = answer(*given)
+    return "generator" if inspect.isgenerator(new_copies) else new_copies
+
+
+@exercise("one_step-step", right=_step)
+def step(answer: Callable[..., Any]) -> str | None:
+    """A data-parallel step for the squared error, on the parts that devices hold."""
+    unequal = _(
+        "Here the copies are unequal. Each device computes its gradient from its own copy and its own rows,"
+        " and updates its own copy."
     )
-
-
-def _hint(answer: Callable[..., Any], run: Callable[..., Any]) -> str | None:
+    gradient = _("This is the gradient. Multiply it by the learning rate, and subtract that from each copy.")
+    random = np.random.default_rng(1)
     return judge(
         answer,
-        _moments,
-        drawn(_padded_batch, count=4),
+        _step,
+        [*drawn(_parts, count=20), *(Case(_parts(random, apart=True), hint=unequal) for _number in range(3))],
         misconceptions={
-            partial(_moments, mean_of=lambda hidden, _weights: hidden.mean(axis=0)): _(
-                "The mean is that of all rows: the padding counts too."
+            _alone: _("Each device follows its own gradient here. All must subtract the same one."),
+            _scaled(len): _(
+                "The gradient is too large. Added up, the gradients of the devices' means are not yet that of"
+                " the mean over all examples."
             ),
-            lambda hidden, weights: {
-                name: np.sqrt(each) if name == "variance" else each
-                for name, each in _moments(hidden, weights).items()
-            }: _("The mean is right. The second is a standard deviation; its square is asked for."),
+            _scaled(lambda xs: len(xs) / 8): _("There need not be eight devices. Divide by their number."),
+            _scaled(lambda xs: 1 / len(xs[0])): _(
+                "`own_gradient` has divided by a device's rows already. Divide only by the number of devices."
+            ),
+            _over_features: _(
+                "`np.mean` without `axis=0` averages over the entries of the gradient, too."
+                " Average over the devices only."
+            ),
+            lambda copies, xs, ys, _rate: _step(copies, xs, ys, 1): _(
+                "The learning rate is missing. Multiply the gradient by it."
+            ),
+            _averaged: gradient,
+            lambda copies, *given: [_averaged(copies, *given)] * len(copies): gradient,
+            lambda *_given: "generator": _("This is a generator. Return a list."),
+            _scaled(lambda _xs: -1): _("The update goes up the gradient. Subtract it."),
+            lambda *given: _step(*given)[0]: _(
+                "This is one new copy. Return a list with one for each device."
+            ),
+            lambda copies, *given: list(np.subtract(copies, _step(copies, *given))): _(
+                "These are the updates. Subtract them from the copies, and return the new copies."
+            ),
         },
-        run=run,
-        advice=_(
-            "Both results have the shape (units,): the mean of the rows of weight 1, then the mean of their"
-            " squared distances from it."
-        ),
+        run=_unless_generator,
     )
 
 
-def _on_eight_devices(answer: Callable[..., Any], hidden: Array, weights: Array) -> dict[str, Any]:
-    """Returns the two results of a function of DTensors, joined from what devices hold."""
-    with on_devices() as (tf, dtensor):
-        given = dtensor.pack(hidden, _ROWS), dtensor.pack(weights, _ROWS)
-        return _named(tf.nest.map_structure(dtensor.to_numpy, tf.function(answer)(*given)))
+def _parts(random: np.random.Generator, *, apart: bool = False) -> tuple[Parts, Parts, Parts, float]:
+    """Returns what devices hold, and a learning rate; with copies that are apart where that is asked for."""
+    devices, rows, features = (int(random.integers(low, 5)) for low in (2, 1, 1))
 
+    def numbers(*shape: int) -> Array:
+        return random.integers(-4, 5, shape) / 2
 
-def _on_one_device(answer: Callable[..., Any], hidden: Array, weights: Array) -> dict[str, Any]:
-    """Returns the same of ordinary tensors."""
-    tf = start_tensorflow()
-    return _named(answer(tf.constant(hidden), tf.constant(weights)))
-
-
-def _named(results: Any) -> dict[str, Any]:
-    if not isinstance(results, (tuple, list)) or len(results) != 2:
-        raise CourseError(_("Two results are asked for: return the mean, then the variance."))
-    return {"mean": results[0], "variance": results[1]}
-
-
-def _padded_batch(random: np.random.Generator) -> tuple[Array, Array]:
-    """Returns rows, and weights of which some are 0 and at least two are 1."""
-    size = int(random.choice([8, 16]))
-    hidden, weights = random.integers(0, 5, (size, 3)), random.integers(0, 2, (size, 1))
-    places = random.choice(size, 3, replace=False)
-    weights[places[:2]], weights[places[2]] = 1, 0
-    return hidden.astype(np.float32), weights.astype(np.float32)
+    start = numbers(features)
+    copies = [start + at if apart else start.copy() for at in range(devices)]
+    xs, ys = numbers(devices, rows, features), numbers(devices, rows)
+    return copies, list(xs), list(ys), float(random.choice([0.125, 0.25, 0.5]))

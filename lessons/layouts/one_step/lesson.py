@@ -1,27 +1,25 @@
 # %% [markdown]
 # # One training step on eight devices
 #
-# Eight devices hold the same model, and 64 film reviews arrive.
-# What does each device compute, what must the devices tell each other,
-# and how do you know that the result is right?
+# Eight devices train one network.
+# In each step, every device sees 8 of 64 reviews, and every device changes its own copy of the weights.
+# After hundreds of steps, the eight copies are still exactly equal.
+# Yet once training has begun, no line of the program sends a weight to a device, and none compares two copies.
+# The training step doesn't even mention a device.
 #
-# After this lesson you can
+# So *how do eight devices take one training step?*
+# In this lesson you take such a step apart, and put it together again by hand.
+# You also break it in three ways that raise no error.
 #
-# - write a training step with TensorFlow that runs on eight devices, and compare it with one device;
-# - compute its gradient from the parts that the devices hold, and say where that goes wrong;
-# - deal with the last, smaller batch.
+# **After this lesson you can**
 #
-# **Time:** 40 minutes.
-# **You need to know:** lessons {number:mesh_and_layout} and {number:communication},
-# and how gradient descent trains a small network.
+# - write a data-parallel training step, and compare it with one device so that mistakes show;
+# - say what keeps the copies of a model equal, and what doesn't;
+# - compute the gradient from what each device holds, and account for every byte that the all-reduces carry.
 #
-# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
-# > DTensor is experimental: its names may change.
-#
-# ## A model trains on eight devices
-#
-# The first eight cells of code are a whole training program.
-# Run them now, down to the curves; after that the lesson takes one step apart.
+# **Time:** 25 minutes.
+# **You need to know:** layouts ({lesson:mesh_and_layout}), all-reduces ({lesson:communication}),
+# what a ring sends ({lesson:all_reduce}), and gradient descent on one device.
 
 # %%
 LANGUAGE = "en"
@@ -31,589 +29,803 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
+# %% [markdown]
+# ## A training run
+#
+# First we need something to train on: film reviews.
+# Each review is a row of 1,200 numbers, its *features*, and its label says whether the reviewer liked the film (1) or not (0).
+
 # %% load
-import numpy as np
+from course_lib import data
 
-from course_lib import collectives, data, live, outcome, show
+reviews = data.tf_idf(data.load_imdb())
+train_x = reviews.train.features
+train_y = reviews.train.labels
 
+print("train_x", train_x.shape, train_x.dtype)
+print("train_y", train_y.shape, train_y.dtype)
+
+# %% note-reviews [markdown]
+# What the 1,200 numbers are, and how to get real reviews
+#
+# Keras's layer `TextVectorization` makes the numbers.
+# There is one for each of the 1,199 most frequent words, and one for all other words together.
+# A number says how often the word occurs in this review, and it counts more if few reviews contain the word.
+# This measure is called *tf-idf*. Each row is then scaled to length 1.
+#
+# The course invents these reviews, so that you need no download.
+# What a network learns from them says nothing about real reviews.
+# `data.load_imdb("tfds")` loads the 50,000 real reviews of IMDB instead.
+
+# %% layouts-text [markdown]
+# There are 8,100 reviews. Next, we decide which device holds what.
+# The eight devices form a mesh with one dimension, which we call `batch`.
+# They are virtual devices, which `setup` made for us.
+
+# %% layouts
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor
 
-SOURCE = None  # the stand-in, or what COURSE_DATA says; "tfds" is the real set
-reviews = data.load_imdb(SOURCE)
-train_set = data.tf_idf(reviews).train
-train_x, train_y = train_set.features, train_set.labels
-print("train_x:", train_x.shape, train_x.dtype)
-print("train_y:", train_y.shape, train_y.dtype)
-
-# %% layouts
+WHOLE = dtensor.UNSHARDED
 mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
+layouts = {
+    "x": dtensor.Layout(["batch", WHOLE], mesh),
+    "y": dtensor.Layout(["batch"], mesh),
+    "W1": dtensor.Layout([WHOLE, WHOLE], mesh),
+    "b1": dtensor.Layout([WHOLE], mesh),
+    "W2": dtensor.Layout([WHOLE, WHOLE], mesh),
+    "b2": dtensor.Layout([WHOLE], mesh),
+}
 
-WEIGHT = dtensor.Layout([dtensor.UNSHARDED, dtensor.UNSHARDED], mesh)
-BIAS = WEIGHT.delete([0])
-ROWS = dtensor.Layout(["batch", dtensor.UNSHARDED], mesh)
-LAYOUTS = {"W1": WEIGHT, "b1": BIAS, "W2": WEIGHT, "b2": BIAS}
-LAYOUTS |= {"x": ROWS, "y": ROWS.delete([1])}
+# %% layouts-read [markdown]
+# Two tensors are split along `batch`: the reviews `x`, by rows, and their labels `y`.
+# The weights and biases are replicated, so every device holds the complete model.
+#
+# Splitting the batch and replicating the model is called **data parallelism**.
+# Here is a batch of 64 reviews:
 
+# %% show-x
+from course_lib import show
 
-# %% distribute
-def distribute(array, layout):
-    components = []
-    for place in layout.mesh.local_device_locations():
-        part = tf.constant(array)
-        for axis, dim in enumerate(layout.sharding_specs):
-            if dim != dtensor.UNSHARDED:
-                part = tf.split(part, layout.num_shards(axis), axis)[place[dim]]
-        components.append(part)
-    return dtensor.pack(components, layout)
+show(layouts["x"], (64, 1200))
 
+# %% values-text [markdown]
+# Eight reviews for each device.
+# Now the initial weights. We draw them once, with NumPy, so that every run can start from the same ones:
 
 # %% values
-def initial_values(seed, number_type="float32", features=1200, hidden=48, classes=2):
-    random = np.random.default_rng(seed)
-    W1 = random.normal(0, np.sqrt(2 / features), (features, hidden))
-    W2 = random.normal(0, np.sqrt(2 / hidden), (hidden, classes))
-    values = {"W1": W1, "b1": np.zeros(hidden), "W2": W2, "b2": np.zeros(classes)}
-    return {name: value.astype(number_type) for name, value in values.items()}
+import numpy as np
 
+normal = np.random.default_rng(0).normal
+W1 = normal(0, np.sqrt(2 / 1200), (1200, 48))
+W2 = normal(0, np.sqrt(2 / 48), (48, 2))
+values = {
+    "W1": W1.astype("float32"),
+    "b1": np.zeros(48, "float32"),
+    "W2": W2.astype("float32"),
+    "b2": np.zeros(2, "float32"),
+}
 
-def make_variable(value, layout=None):
-    return tf.Variable(value) if layout is None else dtensor.DVariable(distribute(value, layout))
-
+# %% model-text [markdown]
+# Only the model and its training step are missing.
+# One function in them is ours: `shard(array, layout)` cuts an array as the layout says, sends each device its part,
+# and packs the parts into one DTensor. In {lesson:mesh_and_layout} you wrote it yourself, with `cut` and `dtensor.pack`.
+# Everything else is TensorFlow.
+# If you give the model no layouts, it makes ordinary variables. We will need that to compare with one device.
+#
+# While you read, look for the line that tells device 3 what to do:
 
 # %% model
+from course_lib import shard
+
+
 class MLP(tf.Module):
-    def __init__(self, values, layouts=None, normalise=True):
+    def __init__(self, values, layouts=None):
         super().__init__()
-        self.normalise = normalise
-        for name, value in values.items():
-            setattr(self, name, make_variable(value, layouts and layouts[name]))
+
+        def variable(name):
+            if layouts is None:
+                return tf.Variable(values[name])
+            cut = shard(values[name], layouts[name])
+            return dtensor.DVariable(cut)
+
+        self.W1 = variable("W1")
+        self.b1 = variable("b1")
+        self.W2 = variable("W2")
+        self.b2 = variable("b2")
 
     def __call__(self, x):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
-        if self.normalise:
-            mean, variance = tf.nn.moments(hidden, axes=[0])
-            hidden = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
         return hidden @ self.W2 + self.b2
 
 
 # %% train-step
-def sums(model, x, y):
-    logits = model(x)
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
-    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
-    return tf.reduce_sum(losses), tf.reduce_sum(hits)
-
-
 @tf.function
 def train_step(model, x, y, learning_rate):
     with tf.GradientTape() as tape:
-        loss, hits = sums(model, x, y)
-    gradients = tape.gradient(loss, model.trainable_variables)
-    for variable, gradient in zip(model.trainable_variables, gradients):
-        variable.assign_sub(learning_rate * gradient)
-    return loss / x.shape[0], hits / x.shape[0]
+        logits = model(x)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            y, logits
+        )
+        loss = tf.reduce_mean(losses)
+    weights = model.trainable_variables
+    gradients = tape.gradient(loss, weights)
+    for weight, gradient in zip(weights, gradients):
+        weight.assign_sub(learning_rate * gradient)
+    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
+    return loss, tf.reduce_mean(hits)
+
+
+# %% train-step-read [markdown]
+# There is no such line. This is the step that you would write for one device.
+#
+# Just keep its order: first all gradients, then the updates.
+
+# %% note-order [markdown]
+# Why must the gradients come first?
+#
+# If a DTensor step reads a variable that it has just written, it may get the old value, and nothing reports it.
+# That is why you shouldn't use a Keras 3 optimizer such as Adam in a DTensor step.
+# Such an optimizer reads what it has just written, and trains wrongly. {Lesson:from_scratch} writes one that is right.
+
+# %% note-eager [markdown]
+# Does the step have to be a `tf.function`?
+#
+# Without `@tf.function`, each operation runs as soon as Python reaches it.
+# `train_step.python_function` is the step in this form. On our mesh it fails:
+#
+# ```
+# UnimplementedError: The op/function Mul got a regular tensor for input 0
+# (shape [64,1]) but was expecting a DTensor. Currently only scalars and
+# small integer/string tensors are auto-broadcast to DTensors. …
+# ```
+#
+# In the forward pass, scalars and small integer tensors were the only regular tensors, so it went well.
+# The backward pass begins with a regular tensor of 64 fractions: the gradient of the mean with respect to each loss.
+# DTensor doesn't know which device should hold which part of it.
+# Inside a `tf.function`, DTensor sees the whole computation before it runs, and gives that tensor a layout, too.
+#
+# The step also runs under `with dtensor.default_mesh(mesh):`, or with `tf.reduce_sum(losses) / 64` in place of the mean.
+# Still, make it a `tf.function`. Otherwise Python starts each operation by itself, and that is slow.
+
+# %% first-run-text [markdown]
+# Let's see whether eight devices can train with this step.
+# 8,100 reviews make 126 batches of 64, and we go through these batches for three epochs: 378 steps.
+# The 36 reviews that are left over don't fill a batch, so we drop them. {Lesson:coupled_rows} pads such a batch instead.
+# After each step `train` yields a record, and `live` draws the curves of these records:
 
 
 # %% first-run
-def train(model, epochs, batch_size=64):
-    per_epoch = len(train_y) // batch_size
-    for step in range(epochs * per_epoch):
-        start = step % per_epoch * batch_size
-        x = distribute(train_x[start : start + batch_size], LAYOUTS["x"])
-        y = distribute(train_y[start : start + batch_size], LAYOUTS["y"])
-        loss, accuracy = map(float, train_step(model, x, y, 1e-2))
-        counted = {"step": step + 1, "epoch": step // per_epoch + 1}
-        yield {**counted, "loss": loss, "accuracy": accuracy}
+from course_lib import live
 
 
-values = initial_values(seed=0)
-run = train(MLP(values, LAYOUTS), epochs=3)
-history = await live(run, steps=len(train_y) // 64 * 3)
-
-# %% [markdown]
-# `train` is a generator: it does a step and yields a dictionary;
-# `live` takes these and draws the curves.
-# They show the mean loss and the accuracy of each batch just before its update, as means of 20 steps.
-# In three epochs the loss falls from about 1 to below 0.3.
-#
-# ## What goes in
-#
-# Each row of `train_x` is the feature vector of a film review,
-# and `train_y` says whether the review is positive (1) or negative (0).
-# Unless you choose another source, the reviews are a *stand-in*:
-# texts that the course invents, which tell you nothing about real reviews.
-# `SOURCE = "tfds"` loads the 50,000 real ones of IMDB.
-#
-# `TextVectorization` turned each review into 1,200 numbers:
-# one for each of the 1,199 most frequent words, and one for all others.
-# Such a number, *tf-idf*, is how often the word occurs, weighted by how few reviews contain it.
-# Each row is scaled to unit length.
-# Here all this was done once, before the training.
-# In production it belongs in the input pipeline and in the served model.
-#
-# The first layer computes for a row $x$ the 48 hidden units
-#
-# $$h_j = \mathrm{relu}\Big(\sum_i x_i W_{ij} + b_j\Big)$$
-#
-# *Batch normalisation* follows: of each hidden unit it subtracts the mean over the batch,
-# and divides by the standard deviation, so that all units vary alike.
-# The second layer makes two logits of them, one for each label.
-#
-# $x$ and $W$ share the letter $i$, over which the product sums.
-# The product and the bias share $j$, so the bias is laid out like the last axis of the weight.
-# `WEIGHT.delete([0])` is the weight's layout without its first entry.
-# Likewise the labels have `ROWS` without the second entry.
-#
-# In `LAYOUTS` the batch is split, and the variables are whole on every device:
-# this choice of layouts is *data parallelism*.
-# `distribute` is `cut` and `dtensor.pack` of {lesson:mesh_and_layout} in one function:
-# it cuts the array on the host and sends each device its part alone.
-# `batch_at` distributes the batch that begins at a given row.
+def train(model, epochs):
+    step = 0
+    for epoch in range(1, epochs + 1):
+        for start in range(0, 8064, 64):
+            rows = slice(start, start + 64)
+            x = shard(train_x[rows], layouts["x"])
+            y = shard(train_y[rows], layouts["y"])
+            loss, accuracy = train_step(model, x, y, 0.5)
+            step += 1
+            yield {
+                "step": step,
+                "epoch": epoch,
+                "loss": float(loss),
+                "accuracy": float(accuracy),
+            }
 
 
-# %% batch
-def batch_at(start, rows=64, number_type="float32"):
-    x = train_x[start : start + rows].astype(number_type)
-    y = train_y[start : start + rows]
-    return distribute(x, LAYOUTS["x"]), distribute(y, LAYOUTS["y"])
+trained = MLP(values, layouts)
+history = await live(train(trained, epochs=3), steps=378)
 
+# %% first-run-read [markdown]
+# They can. The loss begins at 0.69, the loss of answering fifty-fifty, and falls to about 0.6. The accuracy climbs to about 0.7.
+# Plain gradient descent is slow, but its update is a single line.
 
-x, y = batch_at(0)
-probe = MLP(values, LAYOUTS)
-show(x)
-
-# %% parts [markdown]
-# Each device has 8 rows of its own and all 57,746 numbers of the model `probe`, which has not been trained.
+# %% note-dataset [markdown]
+# Doesn't TensorFlow have a data set for this?
 #
-# TensorFlow also has `dtensor.DTensorDataset`, which wraps a `tf.data` dataset and yields packed batches.
-# But its iterator cannot be saved in a checkpoint (tried with TensorFlow 2.21).
-# So the course packs arrays itself; you also see what is sent where.
+# It has `dtensor.DTensorDataset`, which wraps a `tf.data` dataset and yields batches that are already split.
+# In TensorFlow 2.21 its iterator can't be saved in a checkpoint, so a run that stops can't go on where it was.
+# That is why this course packs the arrays itself.
+
+# %% one-step-heading [markdown]
+# ## What a device can do alone
 #
-# **Exercise 1.** Now the inputs are images, again data parallel on `mesh`.
-# A batch has the shape (64, 28, 28), and its labels (64,).
-# The step computes a loss for each image, (64,), the gradient of a first weight, (784, 100),
-# and the mean loss, a single number.
-# Give each its `dtensor.Layout`.
+# What happened in one of these 378 steps?
+# Below, a step is drawn as eight lanes, one for each device.
+# Most of the time, each lane works alone. Where the devices have to add something up, a band joins the lanes.
+#
+# Before you look, read `train_step` once more. How often will a band be needed, and for what?
+# Then press *Forward*, and walk through the step.
+
+# %% lanes
+from lessons.layouts.step_explorer import StepExplorer
+
+StepExplorer("data")
+
+# %% lanes-read [markdown]
+# Six times: for the loss, for the accuracy, and for each of the four gradients.
+# Before each band, the devices hold different parts of a sum. After it, all of them hold the same sum.
+#
+# To see why, put yourself in the place of device 3. You hold 8 of the 64 reviews, and a copy of every weight.
+# A hidden unit sums over the 1,200 numbers of a review.
+# You have all of them, for each of your 8 reviews, and you have all of `W1`.
+# So you compute the hidden units of your reviews alone, and then their logits, and their 8 losses,
+# since the loss of a review depends on this review alone.
+# The forward pass is nearly over, and you haven't asked anybody for anything.
+#
+# But now comes `reduce_mean(losses)`. It sums over the *reviews*, and you have only 8 of the 64.
+# Here the devices must add up what they have: an all-reduce.
+# The accuracy is a mean over the reviews, too, so it takes a second one.
+#
+# And the backward pass? The loss is a mean over the reviews, so its gradient is the mean of the reviews' gradients.
+# You can compute the part of it that comes from your 8 reviews. For the rest, you need the others.
+# Once you have the complete gradients, you update your own copy alone.
+#
+# For any tensor that a step computes from the batch, such as activations, losses and gradients, ask two questions.
+# Does it have a batch axis? Then it is split along that axis.
+# Was it summed over the batch? Then it needed an all-reduce, and now every device has the result.
+# Weights and biases need no question: they are replicated from the start.
+
+# %% note-bias [markdown]
+# A layout that follows from another
+#
+# A bias is added along the last axis of its weight, so it has the layout of that axis.
+# `layouts["W1"].delete([0])` drops the first axis, and equals `layouts["b1"]`.
+
+# %% exercise-layouts-text [markdown]
+# **Exercise 1.** Now the examples are images, again under data parallelism on `mesh`.
+# A batch has the shape (64, 28, 28), and its labels have the shape (64,).
+# The gradient of the first weight has the shape (784, 100), and the mean loss is a single number.
+# Write down the `dtensor.Layout` that each of the four has at the end of the step.
+# A layout has an entry for each axis, and a single number has no axis.
 
 # %% exercise-layouts
 image_layouts = {}
 # solution begin
-image_layouts["images"] = dtensor.Layout(["batch", dtensor.UNSHARDED, dtensor.UNSHARDED], mesh)
+image_layouts["images"] = dtensor.Layout(
+    ["batch", WHOLE, WHOLE], mesh
+)
 image_layouts["labels"] = dtensor.Layout(["batch"], mesh)
-image_layouts["losses"] = dtensor.Layout(["batch"], mesh)
-image_layouts["gradient"] = dtensor.Layout([dtensor.UNSHARDED, dtensor.UNSHARDED], mesh)
+image_layouts["gradient"] = dtensor.Layout([WHOLE, WHOLE], mesh)
 image_layouts["mean_loss"] = dtensor.Layout([], mesh)
 # solution end
 
 # %%
 check("one_step-layouts", image_layouts)
 
-# %% step [markdown]
-# ## The step names no device
+# %% one-heading [markdown]
+# ## Compare with one device
 #
-# Look at `MLP` and `train_step` again: but for the layouts, they are what you would write for one device.
-# The gradient is that of the summed loss.
-# Without batch normalisation such gradients of parts of a batch can simply be added.
-# A learning rate of 0.01 on the sum of 64 losses is 0.64 on their mean.
+# The curve fell. Does that prove that the step is right?
+# In {lesson:whole_game} a quarter of the examples carried the label of another one, and the curve fell all the same.
+# For proof, take the same steps on one device, and compare.
 #
-# All gradients are there before the first variable changes:
-# a variable that is written and then read in one `tf.function` can give its old value
-# ({lesson:mesh_and_layout}).
-# Use no optimizer of Keras 3 here ({lesson:from_scratch} writes its own).
-# Many, such as Adam, RMSprop, Adagrad and SGD with momentum, read what they have just written
-# and train wrongly, in silence; in all that we tried, even plain SGD, the step counter goes wrong.
-#
-# The layouts of the batch and of the variables decide what each device computes.
-# Operation by operation, TensorFlow finds the layout of the result from its arguments
-# and from where it is used, and adds the communication that it needs.
-#
-# `tf.function` compiles the step.
-# `train_step.python_function` is the same step uncompiled, as TensorFlow runs it operation by operation.
-
-# %% predict-eager [markdown]
-# A training step runs without `tf.function`, operation by operation, on eight devices.
-# Batch and variables are DTensors.
-# `tf.reduce_sum(losses)` adds up the losses of the 64 rows; on the way back through it
-# TensorFlow makes 64 ones, the derivatives of the sum by each loss,
-# and multiplies them with the derivatives of each loss by the logits.
-# What happens?
-#
-# - [ ] `1.08` the step returns the same loss as with `tf.function`
-#   On one device that is so.
-#   Here the 64 ones are an ordinary array, and the derivatives of the losses are a DTensor.
-# - [ ] `0.13` the step returns the loss of the 8 rows of one device, divided by 64
-#   Sums and products of a DTensor mean the whole tensor, also without `tf.function`.
-#   The way forward works; the way back does not.
-# - [x] `UnimplementedError` an error
-#   The 64 ones are an ordinary array, and an operation that runs by itself takes no array of fractions
-#   beside a DTensor.
-
-# %% reveal-eager
-reveal("one_step-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
-
-# %% [markdown]
-# Operation by operation TensorFlow makes the 64 ones as an ordinary array,
-# and cannot multiply it with a DTensor ({lesson:mesh_and_layout}).
-# In a `tf.function` DTensor sees the whole computation, and gives the ones a layout too.
-# So put a DTensor training step in a `tf.function`.
-#
-# Number types must agree as well:
-# the model is float32, and fractions in NumPy are float64 unless told otherwise.
-# In a `tf.function` that is a `TypeError`.
-# Outside one, an operation on two number types can end the process,
-# in a notebook the kernel ({lesson:mesh_and_layout}).
-# So convert arrays before you distribute them, and labels too:
-# `tf.argmax(logits, axis=1) == y` needs int64.
-#
-# ## One device beside eight
-#
-# A distributed step can be wrong in silence.
-# So run the same steps on one device and compare:
-# without layouts, `MLP` makes ordinary variables, and the same `train_step` is an ordinary step.
-#
-# `differences` takes twenty steps on both, and returns the model on eight devices
-# and how far the losses are apart, step by step.
-# The cells call it in float32 and in float64,
-# print the largest difference of the first five steps in float32, and of all twenty in float64,
-# and draw each step.
+# The first function takes twenty steps on one device, and the second takes the same twenty on eight:
 
 
-# %% both
-def differences(number_type, steps=20):
-    start_values = initial_values(0, number_type)
-    eight, one = MLP(start_values, LAYOUTS), MLP(start_values)
-    found = []
-    for start in range(0, steps * 64, 64):
-        on_eight, _ = train_step(eight, *batch_at(start, number_type=number_type), 1e-2)
-        x_whole = tf.constant(train_x[start : start + 64].astype(number_type))
-        on_one, _ = train_step(one, x_whole, tf.constant(train_y[start : start + 64]), 1e-2)
-        found.append(abs(float(on_eight) - float(on_one)))
-    return eight, found
+# %% on-one
+def losses_on_one(step, values, features, labels):
+    model = MLP(values)
+    losses = []
+    for start in range(0, 20 * 64, 64):
+        x = tf.constant(features[start : start + 64])
+        y = tf.constant(labels[start : start + 64])
+        loss, _ = step(model, x, y, 0.5)
+        losses.append(float(loss))
+    return np.array(losses)
 
 
-in_float32 = differences("float32")[1]
-eight, in_float64 = differences("float64")
-print(f"float32, steps 1-5:  {max(in_float32[:5]):.5f}")
-print(f"float64, steps 1-20: {max(in_float64):.8f}")
+# %% on-eight
+def losses_on_eight(step, values, features, labels):
+    model = MLP(values, layouts)
+    losses = []
+    for start in range(0, 20 * 64, 64):
+        x = shard(features[start : start + 64], layouts["x"])
+        y = shard(labels[start : start + 64], layouts["y"])
+        loss, _ = step(model, x, y, 0.5)
+        losses.append(float(loss))
+    return np.array(losses)
+
 
 # %% rounding
+from course_lib import about
+
+on_one = losses_on_one(train_step, values, train_x, train_y)
+on_eight = losses_on_eight(train_step, values, train_x, train_y)
+
+in_float32 = np.abs(on_eight - on_one)
+# ≈ marks a number whose last digits depend on your processor.
+# Our tests check that it lies between the two limits.
+print("largest difference", about(in_float32.max(), 0, 1e-5))
+
+# %% rounding-read [markdown]
+# About 1e-7, one ten-millionth, over twenty steps. Is that a mistake, or is it rounding?
+# Eight devices add the same numbers in another order, so they round differently.
+# There is a simple way to find out. In float64, rounding is hundreds of millions of times smaller.
+# A mistake stays as large as it is:
+
+# %% rounding-64
+values_64 = {}
+for name, value in values.items():
+    values_64[name] = value.astype("float64")
+x_64 = train_x.astype("float64")
+
+one_64 = losses_on_one(train_step, values_64, x_64, train_y)
+eight_64 = losses_on_eight(train_step, values_64, x_64, train_y)
+
+in_float64 = np.abs(eight_64 - one_64)
+print("largest difference", about(in_float64.max(), 0, 1e-12))
+
+# %% rounding-64-read [markdown]
+# The difference has shrunk to about 2e-16, hundreds of millions of times. So it was rounding.
+
+# %% note-dtypes [markdown]
+# How do you bring a model of your own to float64?
+#
+# Convert the arrays before you shard them. In a `tf.function`, mixing two dtypes is a `TypeError`.
+# Outside of one, an operation on two DTensors of different dtypes can end the process, and in a notebook the kernel.
+
+# %% mistakes-text [markdown]
+# But what would a mistake have looked like? Let's make two.
+#
+# The first one happens when the data are handed out: every device gets its own reviews, but the labels of its neighbour.
+
+# %% mistakes
+rolled_y = train_y.copy()
+for start in range(0, 20 * 64, 64):
+    rows = slice(start, start + 64)
+    rolled_y[rows] = np.roll(train_y[rows], 8)
+
+rolled = losses_on_eight(train_step, values, train_x, rolled_y)
+wrong_labels = np.abs(rolled - on_one)
+
+# %% summed-text [markdown]
+# The second mistake happens where the gradients are added up.
+# Suppose that each device computes the gradient of the mean loss over its own 8 reviews.
+# The gradient of the batch is the mean of these eight gradients.
+# But somebody forgets to divide by eight, and applies their sum:
+
+
+# %% summed
+@tf.function
+def summed_step(model, x, y, learning_rate):
+    with tf.GradientTape() as tape:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            y, model(x)
+        )
+        loss = tf.reduce_mean(losses)
+    weights = model.trainable_variables
+    gradients = tape.gradient(loss, weights)
+    for weight, gradient in zip(weights, gradients):
+        sum_of_eight = 8 * gradient
+        weight.assign_sub(learning_rate * sum_of_eight)
+    return loss, None
+
+
+summed = losses_on_eight(summed_step, values, train_x, train_y)
+
+# %% predict-gradient [markdown]
+# Eight devices train a network, and one device takes the same steps, from the same weights, for comparison.
+# The eight make a mistake: they apply a gradient that is eight times too large.
+# Each step returns the loss of its forward pass.
+# At which step do the two losses first differ by more than rounding?
+#
+# - [ ] `1` At step 1
+#   The loss of step 1 is computed with the initial weights, before the wrong gradient changes anything.
+# - [x] `2` At step 2
+#   Step 1 computes its loss before it updates the weights. Step 2 is the first whose loss depends on a gradient.
+# - [ ] `20` Only after many steps, once the errors have built up
+#   One wrong update is enough, since the next forward pass uses the weights that it made.
+
+# %% reveal-gradient
+wrong_gradient = np.abs(summed - on_one)
+beyond_rounding = wrong_gradient > 1e-5
+first = np.argmax(beyond_rounding)  # the first True
+reveal("one_step-gradient", first + 1)
+
+# %% mistakes-given [markdown]
+# So *the first loss says nothing about the gradient*, and you have to compare several steps.
+# Here are all four comparisons in one picture.
+# Each line shows the largest difference so far. It starts at the first step where the losses differ at all:
+
+# %% differences-picture
 from lessons.layouts.one_step.picture import differences_picture
 
-differences_picture({"float32": in_float32, "float64": in_float64})
+differences_picture(
+    {
+        "gradient × 8": wrong_gradient,
+        "wrong labels": wrong_labels,
+        "float32": in_float32,
+        "float64": in_float64,
+    }
+)
 
-# %% rounding-text [markdown]
-# Equal losses stand at 1e-17.
-# Sums in another order round differently, and training magnifies that from step to step, though not in each.
+# %% differences-read [markdown]
+# The two mistakes are far above the rounding, by a factor of ten thousand and more.
+# The wrong labels show at step 1, since they are part of the forward pass.
+# The wrong gradient can't show at step 1, and jumps out at step 2.
+# The weights give it away sooner: they are wrong after a single step.
 #
-# In float32 the losses agree to five digits at first;
-# within 20 steps they can come to be thousandths, even hundredths, apart, with nothing wrong;
-# how far depends on the machine.
-# In float64 the differences start so low that all 20 steps agree to eight digits.
-# A mistake in the step is no rounding: in float64 it does not become smaller.
-# So compare the first steps, or in float64.
+# For your own model, run a few steps on one device and on eight, from the same weights.
+# If the model doesn't fit on one device, take a smaller version of it.
+# If you can't tell whether a difference is rounding, go to float64.
+# If you train with Adam, compare the *gradients*. Adam divides each gradient by its usual size,
+# so a factor of eight almost vanishes from the losses.
 
-# %% predict-copies [markdown]
-# Eight devices began with equal copies of a model and trained it for 20 steps,
-# data parallel and in float64.
-# In each step a device got 8 reviews that no other device got.
-# How far apart are the eight copies of the first layer's weight `W1` now?
+# %% note-rate [markdown]
+# When rounding grows
 #
-# - [x] `equal` equal to the last bit
-#   They began equal, and all subtracted the same numbers.
-# - [ ] `rounding` apart by rounding, about 1e-16
-#   Rounding would part them if each device added up the gradient in an order of its own.
-#   All get the same total.
-# - [ ] `apart` far more apart than rounding explains
-#   So it would be if each device used the gradient of its own reviews only.
+# The difference stayed near 1e-7. It can also grow in a run that is right,
+# because each step starts from the rounded weights of the step before.
+# The network of {lesson:coupled_rows} has batch normalisation. At a learning rate of 0.1 it trains well.
+# Yet the losses of one device and of eight were 4e-7 apart after 10 steps, 4e-5 after 20, and 0.02 after 50.
+# In float64 they were never more than 1e-13 apart. So if a comparison drifts apart slowly, repeat it in float64.
 
-# %% reveal-copies
-copies = [copy.numpy() for copy in dtensor.unpack(eight.W1.read_value())]
-apart = np.ptp(copies, axis=0).max()
-reveal("one_step-copies", "equal" if apart == 0 else "rounding" if apart < 1e-9 else "apart")
-
-# %% [markdown]
-# In each step a device gets 8 rows, and still it subtracts the gradient of all 64.
-# An all-reduce in a ring finishes each chunk of it once and copies it, so all subtract the same bits.
+# %% note-left-out [markdown]
+# What this step leaves out
 #
-# ## From partial sums to an all-reduce
+# Its optimizer has no state. {Lesson:from_scratch} adds one that has.
 #
-# Take the DTensors apart and do by hand what each device does.
-# Without batch normalisation the loss of a row depends on this row alone.
-# So each device can take its copy of the variables and its 8 rows, as ordinary tensors,
-# and compute their gradient alone.
-# `gradients` computes it for one model and batch; `partial_gradients` makes a model on each device
-# from its components, and calls `gradients` there.
-# The cell after it prints on which devices the gradients of `b2` are.
+# It doesn't clip its gradients. If you add `tf.clip_by_global_norm`, nothing else has to change.
+#
+# It has no dropout. If you draw a dropout mask on a split tensor, you don't get the mask that one device draws.
+# The losses then differ, though nothing is wrong. So leave dropout out while you compare.
+
+# %% copies-heading [markdown]
+# ## Eight equal copies
+#
+# So eight devices get the losses that one device gets. But one device has a single copy of each weight, and eight devices have eight.
+# Are the eight still equal? Let's look into the model that we trained at the beginning.
+# How far apart are the copies of each weight?
 
 
-# %% partial-gradients
+# %% copies
+def spread(tensor):
+    copies = []
+    for copy in dtensor.unpack(tensor):
+        copies.append(copy.numpy())
+    # For each number, the largest copy minus the smallest
+    differences = np.max(copies, axis=0) - np.min(copies, axis=0)
+    return differences.max()
+
+
+print("W1", spread(trained.W1.value()))
+print("b1", spread(trained.b1.value()))
+print("W2", spread(trained.W2.value()))
+print("b2", spread(trained.b2.value()))
+
+# %% copies-read [markdown]
+# Zero. Not a ten-millionth: *zero*, in all 57,746 numbers, after 378 steps in which no two devices saw the same review.
+#
+# The step shows why. The copies began equal, because `shard` sent every device the same array.
+# In each step, the devices compute different parts of the gradient.
+# But the all-reduce gives all of them the same sum, down to the last bit:
+# in a ring, for example, each piece of the sum is finished on one device, and the others get copies of it.
+# Then each device subtracts the same numbers from the same numbers.
+#
+# One word in this argument carries all the weight: *began*.
+# Imagine a program in which every device draws its own initial `W1`, with its own seed.
+# That mistake is easy to make if each device has a process of its own.
+# DTensor takes these eight arrays for copies of one weight, and reports nothing:
+
+# %% apart
+own_W1 = []
+for device in range(8):
+    rng = np.random.default_rng(device)
+    array = rng.normal(0, np.sqrt(2 / 1200), (1200, 48))
+    own_W1.append(tf.constant(array.astype("float32")))
+
+packed = dtensor.pack(own_W1, layouts["W1"])
+print(f"largest difference {spread(packed):.3f}")
+
+# %% predict-apart [markdown]
+# Eight devices each drew their own initial values of a weight. The largest difference between two of them is 0.302.
+# Now the eight train for 378 steps, under data parallelism:
+# in each step an all-reduce averages their gradients, and each device updates its own copy by plain gradient descent.
+# How large is the largest difference between two copies then?
+#
+# - [ ] `0` 0: the all-reduces have made them equal
+#   An all-reduce of the gradients makes the *updates* equal. It never sees the weights.
+# - [x] `0.302` 0.302: just as large as before
+#   All devices subtract the same updates. The copies move, but the differences between them stay, up to rounding.
+# - [ ] `1` Larger: the copies drift further apart
+#   They would drift apart if each device followed its own gradient. But all of them get the same mean.
+
+# %% reveal-apart
+model_apart = MLP(values, layouts)
+model_apart.W1 = dtensor.DVariable(packed)
+records_apart = list(train(model_apart, epochs=3))
+
+largest = spread(model_apart.W1.value())
+reveal("one_step-apart", round(float(largest), 3))
+
+# %% note-traced [markdown]
+# Replace a variable before the first step, or not at all
+#
+# At a model's first step, TensorFlow traces `train_step` for this model, with the variables that it has then.
+# Our model got its new `W1` before, so the step uses the new one. Later, it would have been too late.
+# When we tried it, `train_step` went on with the old variable, the new one never moved, and no error said so.
+# For a model that is already training, use the variable's `assign`.
+
+# %% apart-text [markdown]
+# For three epochs, eight different networks have moved in lockstep.
+# Surely the loss shows that something is wrong?
+
+
+# %% apart-loss
+def last_20(records):
+    losses = [record["loss"] for record in records]
+    return about(np.mean(losses[-20:]), 0.5, 0.64)
+
+
+print("mean loss of the last 20 steps")
+print("eight equal copies     ", last_20(history.steps))
+print("eight different copies ", last_20(records_apart))
+
+# %% apart-read [markdown]
+# It doesn't. Nobody would suspect the second run: its loss is just as low.
+# Yet no single network has the gradient that it followed: it is the average of the gradients of eight different ones.
+# And a checkpoint saves only one of them. In TensorFlow 2.21 that is the copy of device 0.
+#
+# Only two things keep the copies equal: they start equal, and they get equal updates.
+# Nothing compares them, and plain gradient descent doesn't repair them.
+# But a comparison with one device finds this mistake at once.
+# Let the one device start from `values`, whose `W1` is also the copy of device 0:
+
+# %% apart-first
+first_apart = records_apart[0]["loss"]
+
+print("first loss")
+print(f"one device              {on_one[0]:.4f}")
+print(f"eight different copies  {first_apart:.4f}")
+
+# %% apart-first-read [markdown]
+# They differ by 0.0001. That looks small, but rounding is a thousand times smaller.
+
+# %% note-small [markdown]
+# Small tensors don't stay apart
+#
+# `W1` has 57,600 elements. With fewer than 20 elements, replicated float32 tensors behave differently in TensorFlow 2.21.
+# A `DVariable` made of eight unequal ones takes the copy of device 0 for all devices.
+# A `tf.function` that is given such a tensor also computes with the copy of device 0 alone.
+# `b2` has only two elements: if each device had drawn its own, the copies would have been equal at once. The page *Silent mistakes* has more on unequal copies.
+
+# %% note-decay [markdown]
+# Weight decay hides the mistake
+#
+# With weight decay, each device also shrinks its own copy a little in every step. That shrinks the differences, too.
+# So after a long run the copies can look equal, although they began as eight networks. Compare them at the start.
+
+# %% blind-text [markdown]
+# You can also look at the copies themselves, as we did. But there is a trap:
+
+# %% blind
+print(f"value()      {spread(model_apart.W1.value()):.3f}")
+print(f"read_value() {spread(model_apart.W1.read_value()):.3f}")
+
+# %% blind-read [markdown]
+# The same variable! Outside of a `tf.function`, DTensor computes an operation on replicated tensors only once,
+# with the copies of device 0, and gives the result to all devices.
+# `read_value()` contains such an operation. Only `value()` shows the copies as they are.
+#
+# ## The step by hand
+#
+# Let's do by hand what DTensor does.
+# This function computes the gradient of the mean loss over the reviews that it gets:
+
+
+# %% gradients
 @tf.function
-def gradients(model, x, y):
+def gradients_of(model, x, y):
     with tf.GradientTape() as tape:
-        loss, _hits = sums(model, x, y)
-    return tape.gradient(loss, {name: getattr(model, name) for name in values})
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            y, model(x)
+        )
+        loss = tf.reduce_mean(losses)
+    weights = {
+        "W1": model.W1,
+        "b1": model.b1,
+        "W2": model.W2,
+        "b2": model.b2,
+    }
+    return tape.gradient(loss, weights)
 
 
-def partial_gradients(model):
-    held = {name: dtensor.unpack(getattr(model, name).read_value()) for name in values}
-    partial = []
-    for device_id, part in enumerate(zip(dtensor.unpack(x), dtensor.unpack(y))):
-        with tf.device(f"CPU:{device_id}"):
-            own_values = {name: held[name][device_id] for name in values}
-            partial.append(gradients(MLP(own_values, normalise=model.normalise), *part))
-    return partial
+# %% partial-text [markdown]
+# We take a batch apart, and compute the gradient for each device's 8 reviews.
+# Eight devices would do this at the same time. We do it one after another:
 
+# %% partial
+x = shard(train_x[:64], layouts["x"])
+y = shard(train_y[:64], layouts["y"])
+one = MLP(values)
 
-# %% on-devices
-plain = MLP(values, LAYOUTS, normalise=False)
-partial = partial_gradients(plain)
-print("b2:", [each["b2"].device[-5:] for each in partial])
+partial = []
+for own_x, own_y in zip(dtensor.unpack(x), dtensor.unpack(y)):
+    partial.append(gradients_of(one, own_x, own_y))
 
-# %% stack-text [markdown]
-# What a device adds to a sum is its *partial sum*.
-# Now the eight gradients must be added, and every device needs the total.
-# `stacked` makes one DTensor of them: a new first axis, split over `batch`, has one entry on each device.
-# `all_reduced` sums over that axis, and this sum is the all-reduce.
+own_ys = dtensor.unpack(y)
+for device in range(8):
+    positive = own_ys[device].numpy().sum()
+    gradient = partial[device]["b2"].numpy().round(2)
+    print("device", device, "positive", positive, gradient)
+
+# %% gradients-read [markdown]
+# After the number of positive reviews comes the gradient of `b2`, two numbers, as each device sees it.
+# The devices don't even agree on the sign!
+# Devices 0 and 1 happened to get six positive reviews out of eight, so they want the network to say "positive" more often.
+# The other six want the opposite, and devices 3 and 5 most of all, since they got only three.
 #
-# The picture shows it for the gradient of `b2`, two numbers: the partial sums, their total,
-# and what each device receives, all rounded to two digits, which need not quite add up.
-
-
-# %% all-reduce
-from lessons.layouts.one_step.reduction import Reduction
-
-
-def stacked(partial, name):
-    components = [tf.expand_dims(each[name], 0) for each in partial]
-    spec = ["batch"] + [dtensor.UNSHARDED] * partial[0][name].shape.rank
-    return dtensor.pack(components, dtensor.Layout(spec, mesh))
-
-
-def all_reduced(stack):
-    return tf.reduce_sum(stack, axis=0)
-
-
-print(*collectives(all_reduced, stacked(partial, "b2")), sep="\n")
-received = dtensor.unpack(all_reduced(stacked(partial, "b2")))
-Reduction(show(mesh), "batch", [each["b2"] for each in partial], received, digits=2)
-
-
-# %% compared-text [markdown]
-# `relative_differences` compares these sums, for all four variables, with the gradients
-# that DTensor computes for the whole batch at once.
-# It returns the length of each difference, relative to that of the whole batch's gradient
-# (the length of a matrix is that of the vector of all its elements).
-# Without batch normalisation only rounding should be left.
-
+# All eight have the same number of reviews. So the gradient over all 64 is the mean of these eight.
+# Does DTensor get the same for the whole batch?
 
 # %% compared
-def relative_differences(model):
-    partial, whole = partial_gradients(model), gradients(model, x, y)
-    found = {}
-    for name in values:
-        ours = dtensor.unpack(all_reduced(stacked(partial, name)))[0].numpy()
-        theirs = dtensor.unpack(whole[name])[0].numpy()
-        found[name] = np.linalg.norm(ours - theirs) / np.linalg.norm(theirs)
-    return found
+model = MLP(values, layouts)
+by_dtensor = gradients_of(model, x, y)
 
+for name in ["W1", "b1", "W2", "b2"]:
+    mean = sum(gradients[name] for gradients in partial) / 8
+    theirs = dtensor.unpack(by_dtensor[name])[0]
+    difference = np.abs(mean - theirs).max()
+    print(name, about(difference, 0, 1e-7))
 
-print({name: f"{difference:.5f}" for name, difference in relative_differences(plain).items()})
-
-# %% predict-coupled [markdown]
-# Now the model has batch normalisation between its first layer, `W1` and `b1`, and its second, `W2` and `b2`.
-# Again each device computes the four gradients from its own 8 rows alone, and the eight of each are added.
-# Which of the four sums still equal the gradients that DTensor gives for the whole batch?
+# %% compared-read [markdown]
+# They agree up to rounding. On our processor, the gradients of the two biases are exactly equal.
+# Now you know everything that a data-parallel step does:
+# each device computes its own gradient, an all-reduce averages the gradients, and each device updates its own copy.
+# So write one.
 #
-# - [ ] `b2` that of `b2` alone, which is only added
-#   The gradient of `b2` adds up the derivatives of the losses by the logits,
-#   and these change with the moments.
-# - [ ] `last` those of `W2` and `b2`, which come after the normalisation
-#   What goes into the second layer has changed, and so have the logits:
-#   their gradients are wrong as well.
-# - [ ] `first` those of `W1` and `b1`, which come before the normalisation
-#   Their gradients come back through the normalisation, which used other moments.
-# - [x] `none` none
-#   With other moments each row gets other logits, and every gradient follows from the logits.
-
-# %% reveal-coupled
-normalised = relative_differences(MLP(values, LAYOUTS))
-equal = [name for name in values if normalised[name] < 1e-3]
-reveal("one_step-coupled", {0: "none", 4: "all"}.get(len(equal), equal))
-
-# %% coupled
-found = relative_differences(MLP(values, LAYOUTS))
-print({name: f"{difference:.2f}" for name, difference in found.items()})
-
-# %% coupled-why [markdown]
-# The moments couple the rows: the mean and the variance of each hidden unit run over all 64.
-# With the moments of 8 rows the sums are off by 0.19 (`b2`) to 0.86 (`b1`), relative to the right gradient.
-# Keras's `BatchNormalization` under `MirroredStrategy` computes just that, from each device's own rows,
-# unless it is built with `synchronized=True`.
+# **Exercise 2.** Write `step_by_hand(copies, xs, ys, learning_rate)`, a data-parallel step for another loss.
+# The model is `x @ w`, and the loss is the mean of the squared errors over the examples of all devices.
+# `copies`, `xs` and `ys` are lists with an entry for each device.
+# `copies[i]` is the copy of `w` on device `i`, `xs[i]` are its rows of `x`, and `ys[i]` are its labels.
+# All devices have the same number of rows, but there need not be eight devices.
+# Return the list of the new copies.
 #
-# To get the gradient of the whole batch, the devices must all-reduce the moments *before*
-# they can compute a loss.
-# `train_step` does not say so; TensorFlow found it from the layouts.
-# `collectives` compiles the step anew, runs it once, puts the variables back, and lists what ran;
-# with `combine=True` all-reduces of one group, number type and kind (sum or mean)
-# that do not depend on each other are combined, as in training.
-
-# %% collectives
-step_collectives = collectives(train_step, probe, x, y, 1e-2)
-print(*step_collectives, sep="\n")
-payload_bytes = sum(each.payload_bytes for each in step_collectives)
-print(f"all-reduces: {len(step_collectives)}, {payload_bytes:,} bytes")
-print("combine=True:", len(collectives(train_step, probe, x, y, 1e-2, combine=True)))
-
-# %% collectives-text [markdown]
-# | pass | payload in bytes | what is added |
-# | --- | --- | --- |
-# | forward | 192, 192 | for the mean and the variance, 48 float32 numbers each |
-# | forward | 4, 4 | the losses; the hits |
-# | backward | 8, 384, 230,400, 192 | the gradients of `b2`, `W2`, `W1` and `b1` |
-# | backward | 192, 192 | the gradients of a scale and a shift, which TensorFlow makes of mean and variance |
-#
-# With `combine=True` these ten become four.
-#
-# Batch normalisation adds four of the ten, two in each direction:
-# the list for `plain`, the model without it, lacks them.
-
-# %% predict-bytes [markdown]
-# Eight devices train a model with 48 hidden units and batch normalisation,
-# data parallel, on batches of 64 rows.
-# The payloads of a step's all-reduces, before TensorFlow combines any, are 231,760 bytes in all.
-# How many bytes are they with a batch of 1,024 rows?
-#
-# - [x] `same` just as many
-#   A gradient has the shape of its variable, and the moments are 48 numbers each, however many rows there are.
-# - [ ] `more` 16 times as many
-#   Rows stay where they are; sums over rows travel, and their shapes do not depend on the batch.
-# - [ ] `fewer` a sixteenth
-#   That is what each row then costs.
-#   The step sends as much as before.
-
-# %% reveal-bytes
-bigger = collectives(train_step, probe, *batch_at(0, rows=1024), 1e-2)
-before, after = (sum(each.payload_bytes for each in found) for found in (step_collectives, bigger))
-reveal("one_step-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
-
-# %% [markdown]
-# In data parallelism what a step sends does not depend on the batch size,
-# since the number of rows changes no shape of what is added:
-# a larger batch means more computing for the same communication.
-#
-# ## The last, smaller batch
-#
-# The number of reviews is rarely a multiple of the batch size.
-# Say 20 are left: they cannot be split evenly over eight devices, and `tf.split` raises an error.
-# Training may drop them if the reviews are shuffled for each epoch: then others are left out each time.
-# (Our `train` does not shuffle, and leaves out the same 36 each time.)
-#
-# In evaluation each review must count once.
-# Then pad the batch with rows of zeros, and give each row a weight: 1 for a review, 0 for padding.
-# The cell pads 20 rows to 64, and finds the mean loss in three ways.
-# The last line is right: `alone` has the losses of the 20 rows without padding, on one device.
+# A device may look only at its own entries and at the all-reduced gradient.
+# Don't assume that the copies are equal: the check will try copies that aren't.
+# The gradient of a device's own mean loss is given:
 
 
-# %% padding
-@tf.function
-def row_losses(model, x, y):
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(y, model(x))
+# %% own-gradient
+def own_gradient(w, x, y):
+    error = x @ w - y
+    return 2 * error @ x / len(y)
 
 
-padded_x = np.pad(train_x[:20], ((0, 44), (0, 0)))
-padded_y, weights = np.pad(train_y[:20], (0, 44)), np.repeat([1, 0], [20, 44])
-packed = distribute(padded_x, LAYOUTS["x"]), distribute(padded_y, LAYOUTS["y"])
-losses = np.concatenate(dtensor.unpack(row_losses(probe, *packed)))
-alone = row_losses(MLP(values), tf.constant(train_x[:20]), tf.constant(train_y[:20]))
-print(f"64 losses / 64: {losses.mean():.2f}")
-print(f"20 losses / 64: {weights @ losses / 64:.2f}")
-print(f"20 losses / 20: {weights @ losses / 20:.2f}")
-print(f"alone:          {np.mean(alone):.2f}")
-
-# %% moments-text [markdown]
-# The first mean counts the padding, the second divides by 64, and even the third is 1.15, not 1.01.
-# The 44 rows of zeros took part in the moments, and so they changed the losses of the 20 reviews.
-# The weights must go into the moments too.
-#
-# **Exercise 2.** Write `moments_of_reviews(hidden, weights)` for eight devices:
-# the mean and the variance over the rows of weight 1, each of the shape (units,).
-# `hidden` is a DTensor of the shape (rows, units) and `weights` one of (rows, 1),
-# the rows of both split over `batch`; padding can stand anywhere.
-# The check runs your function in a `tf.function`, on real DTensors.
-
-
-# %% exercise-moments
-def moments_of_reviews(hidden, weights):
+# %% exercise-step
+def step_by_hand(copies, xs, ys, learning_rate):
     # solution begin
-    count = tf.reduce_sum(weights)
-    mean = tf.reduce_sum(weights * hidden, axis=0) / count
-    variance = tf.reduce_sum(weights * (hidden - mean) ** 2, axis=0) / count
-    return mean, variance
+    total = 0
+    for w, x, y in zip(copies, xs, ys):
+        total = total + own_gradient(w, x, y)
+    gradient = total / len(copies)
+
+    new_copies = []
+    for w in copies:
+        new_copies.append(w - learning_rate * gradient)
+    return new_copies
     # solution end
 
 
 # %%
-check("one_step-moments", moments_of_reviews)
+check("one_step-step", step_by_hand)
 
-# %% weighted-text [markdown]
-# With these moments the 20 losses are those of the 20 reviews alone.
-# (The evaluation of {lesson:a_run} needs no weights in them:
-# it uses moving moments, collected in training, which do not depend on the batch.)
+# %% collectives-heading [markdown]
+# ## What a step sends
 #
-# So training need not drop the last batch: `weighted_step` weights the losses and the moments,
-# which `tf.nn.weighted_moments` computes as in exercise 2.
-# Always pad to the full batch, here 64 rows: then one compiled step serves all batches,
-# on any mesh whose dimension `batch` divides the full batch.
+# Back to TensorFlow. The lanes showed six all-reduces. Does DTensor insert just these into the step, and no more?
+# `collectives`, known from {lesson:communication}, runs the step once, restores the weights,
+# and lists the all-reduces that DTensor inserted:
+
+# %% collectives
+from course_lib import collectives
+
+for each in collectives(train_step, model, x, y, 0.5):
+    print(each)
+
+# %% collectives-given [markdown]
+# Six, as in the lanes. Together they carry 230,992 bytes. What does that number depend on?
+
+# %% predict-bytes [markdown]
+# Eight devices train a network with 1,200 features and 48 hidden units, under data parallelism.
+# With batches of 64 reviews, the all-reduces of a step carry 230,992 bytes.
+# How many bytes do they carry with batches of 128 reviews?
 #
-# After it, a step with the 20 reviews runs padded on eight devices (`weighted_step`),
-# and without padding on one (`train_step`).
+# - [ ] `115496` 115,496
+#   Each device still has gradients of the same shapes to add up.
+# - [x] `230992` 230,992
+#   No review is sent. Only sums over reviews are, and a sum has as many numbers as before, however many terms it has.
+# - [ ] `461984` 461,984
+#   A device computes twice as much. But its gradients have the shapes of the weights, and these are as before.
 
+# %% reveal-bytes
+x_128 = shard(train_x[:128], layouts["x"])
+y_128 = shard(train_y[:128], layouts["y"])
 
-# %% weighted-step
-@tf.function
-def weighted_step(model, x, y, weights, learning_rate):
-    with tf.GradientTape() as tape:
-        hidden = tf.nn.relu(x @ model.W1 + model.b1)
-        mean, variance = tf.nn.weighted_moments(hidden, [0], weights)
-        hidden = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, hidden @ model.W2 + model.b2)
-        loss = tf.reduce_sum(tf.squeeze(weights, 1) * losses)
-    gradients = tape.gradient(loss, model.trainable_variables)
-    for variable, gradient in zip(model.trainable_variables, gradients):
-        variable.assign_sub(learning_rate * gradient)
-    return loss / tf.reduce_sum(weights)
+total = 0
+for each in collectives(train_step, model, x_128, y_128, 0.5):
+    total += each.payload_bytes
+reveal("one_step-bytes", total)
 
-
-# %% weighted-run
-eight, one = MLP(values, LAYOUTS), MLP(values)
-row_weights = distribute(weights.reshape(64, 1).astype("float32"), LAYOUTS["x"])
-on_eight = weighted_step(eight, *packed, row_weights, 1e-2)
-on_one, _ = train_step(one, tf.constant(train_x[:20]), tf.constant(train_y[:20]), 1e-2)
-difference = dtensor.unpack(eight.W1.read_value())[0] - one.W1
-print(f"on_eight: {float(on_eight):.2f}, on_one: {float(on_one):.2f}")
-print(f"W1, largest difference: {np.abs(difference).max():.5f}")
-
-# %% takeaways [markdown]
-# The mean losses and the updated `W1` agree to the digits shown.
+# %% bytes-read [markdown]
+# That is one reason why people who train on many devices like large batches:
+# with twice the batch, a step computes twice as much, and sends just as much as before.
 #
+# We can account for each of the six by its bytes. A float32 number takes 4.
+#
+# | bytes | numbers | of what |
+# | --- | --- | --- |
+# | 4 | 1 | the loss |
+# | 4 | 1 | the accuracy |
+# | 8 | 2 | the gradient of `b2` |
+# | 192 | 48 | the gradient of `b1` |
+# | 230,400 | 1,200 × 48 | the gradient of `W1` |
+# | 384 | 48 × 2 | the gradient of `W2` |
+#
+# The batch size occurs nowhere. With twice the hidden units, everything but the first three rows would double.
+# The gradients come in no particular order, since none of them waits for another.
+#
+# The picture of the step also counted what each device sends: 404,236 bytes.
+# In a ring of eight, that is 1.75 times what the all-reduces carry ({lesson:all_reduce}).
+# When the step really runs, TensorFlow packs the six all-reduces into two, and these carry a little more.
+# The note below says how.
+
+# %% note-packed [markdown]
+# In a real run there are two all-reduces
+#
+# An all-reduce costs time even if it carries a single number. So when a step really runs,
+# TensorFlow packs all-reduces together if none of them waits for another and if they reduce in the same way.
+# The loss and the accuracy are reduced by a mean. The four gradients are reduced by a sum,
+# because each device has divided its part by 64 before. So the six become two.
+# TensorFlow fills each of them up to a multiple of 1,024 numbers: 2 numbers become 4,096 bytes, and 57,746 become 233,472.
+# `collectives(train_step, model, x, y, 0.5, combine=True)` lists them.
+
+# %% note-sparse [markdown]
+# An exception: embeddings
+#
+# The gradient of an embedding table is zero in all rows whose words don't occur in the batch.
+# TensorFlow can represent it by the other rows alone (`tf.IndexedSlices`).
+# Under `tf.distribute.MirroredStrategy` it is exchanged in this form, and then it does grow with the batch.
+# Our `train_step` can't take it: `learning_rate * gradient` raises a `TypeError`.
+# Convert it first, with `tf.convert_to_tensor(gradient)`. Then it has the shape of the whole table, and so has its all-reduce.
+
+# %% plain-heading [markdown]
 # ## The plain program
 #
-# [`one_step.py`](../plain/one_step.py) is this lesson without the course's library:
-# it makes its eight virtual devices and its data itself,
-# and has `distribute`, `MLP` and `train_step` as in this lesson.
-# It does five steps on eight devices and on one, in float32 and in float64,
-# and ends with an error if the losses differ by more than rounding.
+# [`one_step.py`](../plain/one_step.py) is a data-parallel step in one file that needs TensorFlow and NumPy alone.
+# It makes its own eight devices and its own data, and takes five steps on eight devices and on one.
+# It fails if the losses differ by 1e-5 or more, or if the copies differ at all.
+
+# %% note-gpus [markdown]
+# How would this run on eight GPUs?
 #
+# We have not tried this. By TensorFlow's documentation and source code, model and step stay as they are,
+# and the beginning of the program changes:
+#
+# - Call `dtensor.initialize_accelerator_system("GPU")` first. It also makes as many virtual CPUs as there are GPUs,
+#   because DTensor keeps a mesh of CPUs beside each mesh of GPUs.
+# - Make the mesh with `device_type="GPU"`. It takes all GPUs of the machine; `devices=["GPU:0", "GPU:1"]` takes some of them.
+# - All-reduces use NVIDIA's library NCCL if the environment variable `DTENSOR_GPU_USE_NCCL_COMMUNICATION` is 1
+#   before the program starts. NCCL needs a real GPU for each device of the mesh.
+# - With one GPU you can still make a mesh, of logical GPUs, but without NCCL:
+#   `tf.config.set_logical_device_configuration` cuts the GPU into them, with a `memory_limit` for each.
+#
+# GPUs round differently, so compare with one device again.
+
+# %% takeaways [markdown]
 # ## Takeaways
 #
-# - Data parallelism is a choice of layouts: split the batch, replicate the variables.
-#   The step, in a `tf.function`, names no device; TensorFlow adds the all-reduces.
-# - Gradients that devices compute alone may be added only where no row sees one of another device.
-#   Batch normalisation needs the moments of all rows first.
-# - Compare with one device: the first steps, or in float64, where rounding cannot hide a mistake.
+# - Data parallelism is a choice of layouts: split the batch, replicate the model.
+#   The step mentions no device. TensorFlow adds an all-reduce wherever something is summed over the batch.
+# - The copies stay equal because they start equal and get equal updates. Nothing compares them.
+# - Compare with one device: the losses of several steps, and the gradients of one. The first loss tests only the forward pass.
 #
-# {Lesson:a_run} makes a run of these steps: one that you can watch, stop and resume.
+# One assumption was in all of this: the loss of a review depends on this review alone.
+# {Lesson:coupled_rows} breaks it, and then the gradients no longer simply add up.
 
 # %% score
 score("one_step")

@@ -11,29 +11,28 @@ from matplotlib.figure import Figure
 from course_lib.i18n import _, join_sentences
 from course_lib.pictures.curves import STYLES, Picture
 
-_LEAST = 1e-17  # where equal losses are drawn: a logarithmic axis has no zero
 
-
-def differences_picture(by_number_type: Mapping[str, Sequence[float]]) -> Picture:
-    """Returns a line for each number type: the differences of the losses, on a logarithmic axis.
+def differences_picture(comparisons: Mapping[str, Sequence[float]]) -> Picture:
+    """Returns a line for each comparison: the largest difference so far, from where there is one.
 
     Args:
-        by_number_type: the difference at each step, by the name of the number type.
+        comparisons: how far the losses are apart at each step, by what is compared.
     """
     figure = Figure(figsize=(7, 3.4), layout="constrained")
     axes = figure.subplots()
-    lines = zip(by_number_type.items(), reversed(STYLES[:2]), strict=False)
-    for (name, differences), (colour, _dashes, marker) in lines:
-        steps = range(1, len(differences) + 1)
-        axes.semilogy(steps, np.maximum(differences, _LEAST), color=colour, marker=marker, label=name)
+    for (name, differences), (colour, _dashes, marker) in zip(comparisons.items(), STYLES, strict=False):
+        so_far = np.maximum.accumulate(differences)
+        steps = np.arange(1, len(so_far) + 1)
+        axes.semilogy(steps[so_far > 0], so_far[so_far > 0], color=colour, marker=marker)
+        axes.annotate(name, (len(so_far) + 0.5, so_far[-1]), color=colour, va="center", annotation_clip=False)
     axes.set_xlabel(_("step"))
-    axes.set_ylabel(_("difference of the losses"))
-    axes.set_xticks(range(0, max(map(len, by_number_type.values())) + 1, 5))
+    axes.set_ylabel(_("largest difference so far"))
+    axes.set_xticks([1, 5, 10, 15, 20])
+    axes.set_xlim(0.5, 24)
     axes.grid(visible=True, alpha=0.3)
-    axes.legend()
     file = io.BytesIO()
     figure.savefig(file)
     text = _("Picture: how far the losses of eight devices and of one are apart, step by step.")
-    largest = ", ".join(f"{name} {max(values):.0e}" for name, values in by_number_type.items())
+    largest = ", ".join(f"{name} {max(values):.0e}" for name, values in comparisons.items())
     figures = _("Largest difference: {largest}.", largest=largest)
     return Picture(file.getvalue(), join_sentences([text, figures]), text)
