@@ -29,7 +29,7 @@ def have_lessons(patch: Any, *folders: Path) -> None:
 
 
 def from_lesson(name: str, *members: str) -> Any:
-    """Returns members of a lesson's module, such as "communication.ring", whatever part the lesson is in.
+    """Returns members of a lesson's module, such as "all_reduce.ring", whatever part the lesson is in.
 
     One member is returned as it is, several as a list; a member may be a module.
     """

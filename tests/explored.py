@@ -65,5 +65,5 @@ def whole(table, number):
 def ran_as_predicted(left, right, wanted) -> Explanation:
     """Stands in for real devices that multiply matrices: runs what is predicted, as CPUs do."""
     predicted = product(left, right, wanted)
-    seen = tuple(each.as_run("CPU") for each in predicted.collectives)
+    seen = tuple(each.as_run() for each in predicted.collectives)
     return Explanation(predicted, seen, predicted.result.layout)

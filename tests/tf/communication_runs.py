@@ -89,7 +89,7 @@ def difference(case: str, predicted: Communication, function, *arguments, is_lai
     """Returns how a function differs from its prediction; a layout that it gives is not checked."""
     from course_lib.devices import dtensor, graphs
 
-    told, told_layout = [str(each.as_run("CPU")) for each in predicted.collectives], predicted.result.layout
+    told, told_layout = [str(each.as_run()) for each in predicted.collectives], predicted.result.layout
     try:
         seen = list(map(str, graphs.collectives(function, *arguments, mesh=predicted.result.mesh)))
         run = course_lib.start_tensorflow().function(function)

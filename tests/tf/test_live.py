@@ -80,7 +80,7 @@ def states(notebook):
 
 
 def test_the_picture_is_drawn_from_the_final_numbers(executed):
-    panels = Panels([""], 120, 20)
+    panels = Panels([""], 120)
     panels.show([curves(history(120))])
     stored = outputs(executed)[1].data["image/png"]
     assert base64.b64decode(stored) == panels.png()

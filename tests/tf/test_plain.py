@@ -18,11 +18,15 @@ ALONE = [program for program in PROGRAMS if program.stem not in OF_MANY]
 # What programs have otherwise than the lessons that build them piece by piece, and tables beside functions.
 OTHERWISE = {
     "whole_game": {"shard", "swapped", "runs", "fitted"},
-    "mesh_and_layout": {"print_holdings", "main"},
-    "communication": {"main"},
+    "mesh_and_layout": {"join", "print_parts"},
+    "communication": {"graphs_that_ran", "mesh_dims", "collectives_that_ran", "main"},
+    "one_step": {"shard"},
+    "coupled_rows": {"shard", "train_on_one_device", "train_on_eight"},
+    "all_reduce": {"Device", "run_on_each", "sum_of_rows"},
     "splitting_the_model": {"place"},
 }
 TABLES = {
+    "mesh_and_layout": {"grid"},
     "splitting_the_model": {"SPLITS", "MESHES", "LAYOUTS", "values"},
     "save_and_serve": {"PROGRAM"},
 }

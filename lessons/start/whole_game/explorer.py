@@ -41,13 +41,13 @@ class RunsExplorer(Explorer):
         from matplotlib import rc_context
 
         from course_lib.pictures.curves import Panels
-        from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
+        from course_lib.watch.curves import curves, summary
 
         names = [*RUNS] if state["run"] == ALL else [state["run"]]
         histories = {name: _history(RUNS[name]) for name in names}
         with rc_context():  # the book makes pages of several languages in one process
             use_wide_font()
-            panels = Panels(tuple(names), 100, SMOOTHING_STEPS, ("train",))
+            panels = Panels(tuple(names), 100, ("train",))
             panels.show([curves(history) for history in histories.values()])
             png = base64.b64encode(panels.png()).decode()
         told = _("; ").join(f"{name}: {summary(history)}" for name, history in histories.items())

@@ -149,6 +149,12 @@ def train_step(model, x, y, step):
 # and every tensor and every variable is an ordinary one.
 # (Where it is not empty, `shard`, a function of this course, gives each device its part of an array.)
 
+# %% note-shard [markdown]
+# What does `shard` do?
+#
+# It cuts an array into parts, one for each device, and hands the list to TensorFlow: `dtensor.pack(parts, layout)`.
+# Along an axis that isn't split, every device gets all of it. In {lesson:mesh_and_layout} you write it yourself.
+
 # %% model
 from tensorflow.experimental import dtensor
 
@@ -199,6 +205,7 @@ def train(model, layouts, steps, labels=train_y):
 
 # %% one-run-text [markdown]
 # `train` yields a record for each step, and `live` draws the curve of these records while they come in.
+# (The step number is a single number, and needs no layout: every device gets it.)
 # A hundred steps, with 64 reviews each:
 
 # %% one-run
@@ -279,7 +286,7 @@ show(eight_layouts["x"], (64, 1200))
 
 # %% layouts-W1 [markdown]
 # Each device gets 8 of the 64 reviews, and no other device has them: there is one copy of each element.
-# The parts must be equal, so a batch of 60 would be refused.
+# The parts must be equal, so a batch of 60 would be refused. (Our 2,000 test reviews can be divided by eight.)
 #
 # The weights are replicated:
 
@@ -346,15 +353,9 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # - [ ] `far` Far: by now they are eight different models.
 #   So it would be, if each device followed its own gradient.
 
-
 # %% reveal-apart
-@tf.function
-def as_tensor(weight):
-    return weight.read_value()
-
-
 # A list with a tensor for each device
-copies = dtensor.unpack(as_tensor(eight_model.weights["W1"]))
+copies = dtensor.unpack(eight_model.weights["W1"].value())
 differences = []
 for copy in copies:
     difference = copy.numpy() - copies[0].numpy()
@@ -372,7 +373,8 @@ reveal("whole_game-apart", answer)
 # every device brings a tensor, and every device gets the sum of them all.
 # Who put it into the step? You didn't.
 # The gradient is a sum over the reviews (divided by 64), and the reviews are split over eight devices.
-# TensorFlow saw that, and inserted the all-reduce. You can ask for a list:
+# TensorFlow saw that, and inserted the all-reduce.
+# You can ask for a list. `collectives` runs the step once to make it, and then puts the weights back:
 
 # %% all-reduces
 from course_lib import collectives
@@ -393,7 +395,7 @@ for each in collectives(train_step, eight_model, x, y, step_1):
 # Here are four devices. Press *Forward*, and follow one colour:
 
 # %% ring
-from lessons.layouts.communication.ring_explorer import RingExplorer
+from lessons.layouts.all_reduce.ring_explorer import RingExplorer
 
 RingExplorer()
 
@@ -402,7 +404,7 @@ RingExplorer()
 # and three quarters more while they are handed round: 1.5 times the data in all.
 # With more devices the factor climbs towards 2, but never reaches it.
 #
-# *More about this:* {lesson:communication}, on what devices tell each other, and what that costs.
+# *More about this:* {lesson:communication}, on what devices tell each other, and {lesson:all_reduce}, on how they add up.
 
 # %% break-heading [markdown]
 # ## Break it
@@ -676,6 +678,7 @@ ScaleOutExplorer("146", "H100", devices=4096, examples=512)
 # It takes no longer, and more than halves the memory.
 #
 # Look at one number more: the devices would reach only 30 % of their peak.
+# Even while they compute they don't reach it, and for much of the time they don't compute.
 # Now choose a batch of 4,096 examples. A different plan wins, and it reaches 45 %. Why?
 # Keep the question: {lesson:how_long} has all you need to answer it,
 # and the page *How good is the model?* says how far you can trust such estimates.
@@ -683,10 +686,11 @@ ScaleOutExplorer("146", "H100", devices=4096, examples=512)
 # %% doors [markdown]
 # ## Three doors
 #
-# - **I want to understand.** {Lesson:mesh_and_layout}, {lesson:communication}, {lesson:one_step},
-#   {lesson:splitting_the_model}, {lesson:how_long}, in this order.
+# - **I want to understand.** {Lesson:mesh_and_layout}, {lesson:communication}, {lesson:all_reduce},
+#   {lesson:one_step}, {lesson:splitting_the_model}, {lesson:how_long}, in this order.
 # - **I have a Keras model.** {Lesson:strategies}, {lesson:custom_training}, {lesson:workers}.
-# - **Something goes wrong.** {Lesson:from_scratch}; on the site, *What DTensor gets right* and *Troubleshooting*.
+# - **Something goes wrong.** {Lesson:from_scratch}; on the site, *Silent mistakes*, *What DTensor gets right*
+#   and *Troubleshooting*.
 #
 # [`whole_game.py`](../plain/whole_game.py) makes the runs of this notebook in one file.
 # It needs TensorFlow and NumPy alone, and makes its own data.
