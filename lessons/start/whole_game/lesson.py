@@ -253,6 +253,18 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # A tensor that is split along an axis is **sharded**.
 # A tensor that is split along none is **replicated**: every device holds all of it.
 
+# %% note-virtual [markdown]
+# How are eight virtual devices made?
+#
+# With two statements, before TensorFlow uses a device for the first time:
+#
+# ```python
+# cpu = tf.config.list_physical_devices("CPU")[0]
+# tf.config.set_logical_device_configuration(
+#     cpu, [tf.config.LogicalDeviceConfiguration()] * 8
+# )
+# ```
+
 # %% layouts
 WHOLE = dtensor.UNSHARDED
 
@@ -590,8 +602,8 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # The move was easy because a checkpoint stores each part of a tensor together with its position in the whole tensor.
 # It does not store the mesh.
 #
-# You have now made all four runs. Go back to the top and choose *all four*:
-# A, B and D lie exactly on top of each other, and C does not.
+# You have now made all four runs: A on eight devices, B on the move, C with the wrong labels, and D on one device.
+# Go back to the top and choose *all four*. The curves of A, B and D lie on top of each other, and C's does not.
 #
 # *More about this:* {lesson:a_run}, on checkpoints, and {lesson:splitting_the_model}, on other meshes.
 
@@ -670,7 +682,7 @@ ScaleOutExplorer("146", "H100", devices=4096, examples=512)
 
 # %% planner-read [markdown]
 # Read the first card with me.
-# It cuts the network into eight stages, and each stage eight ways along `model`, so one copy of the network takes 64 devices.
+# It cuts the network into eight stages, each with an eighth of the layers, and each stage eight ways along `model`, so one copy of the network takes 64 devices.
 # There are 64 such copies along `batch`, each with its own examples. A training step would take 0.78 s.
 #
 # The second card differs in one respect.
