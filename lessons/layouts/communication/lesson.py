@@ -628,6 +628,26 @@ print("gradient", dtensor.fetch_layout(gradients[0]).sharding_specs)
 # The gradient of a `+` goes to both sides unchanged. So each side gets it in the layout of the *sum*, here in blocks.
 # If the previous layer sums over the columns of this gradient, it needs an all-reduce, too.
 #
+# You can prevent that: relayout the right side to rows before you add it.
+# `dtensor.relayout` has a gradient. In the backward pass it brings the gradient back to the layout before the relayout:
+
+# %% relayout-gradient
+def gradients_of_sum(left, right):
+    with tf.GradientTape() as tape:
+        tape.watch([left, right])
+        in_rows = dtensor.relayout(right, layout("batch", WHOLE))
+        loss = tf.reduce_mean((left + in_rows) ** 2)
+    return tape.gradient(loss, [left, right])
+
+
+compiled = tf.function(gradients_of_sum)
+for gradient in compiled(by_rows, by_blocks):
+    print(dtensor.fetch_layout(gradient).sharding_specs)
+
+# %% rules-read [markdown]
+# The left side now gets its gradient in complete rows, and the right side still in blocks.
+# The relayout costs an all-gather, so count both ways before you choose.
+#
 # These rules take you through dense layers, biases and residual connections.
 # They don't cover a softmax over a split axis, a `tf.concat` along one, or a slice like `x[:8]` of split rows.
 # There, ask `collectives`, and compare the values with those of one device.
