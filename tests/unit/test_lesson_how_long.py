@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from course_lib.measured.files import load
+from course_lib.specs.architecture import Zero
 from course_lib.specs.mesh import MeshSpec
 from tests.course import COURSE, from_lesson, program
 
 added_up = from_lesson("how_long.checks", "_added_up")
-MIXED, Recompute, StepCosts, Zero = from_lesson("how_long.cost", "MIXED", "Recompute", "StepCosts", "Zero")
+MIXED, Recompute, StepCosts = from_lesson("how_long.cost", "MIXED", "Recompute", "StepCosts")
 predictions = from_lesson("how_long.measured_steps", "predictions")
 transformer, CLUSTERS = from_lesson("how_long.networks", "transformer", "CLUSTERS")
 TENSOR_PARALLEL = from_lesson("how_long.planner", "TENSOR_PARALLEL")

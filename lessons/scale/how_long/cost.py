@@ -19,7 +19,7 @@ from course_lib.specs.architecture import Architecture, Sum, Zero
 from course_lib.specs.collectives import Kind
 from course_lib.specs.machines import Cluster, group_seconds, group_sizes
 from course_lib.specs.mesh import MeshSpec
-from course_lib.specs.plan import BATCH, Axes
+from course_lib.specs.plan import BATCH, Axes, Plan
 
 STAGE = "stage"  # the outermost mesh dimension, where there is one
 
@@ -136,13 +136,30 @@ class StepCosts:
     Args:
         architecture: the network.
         splits: for each axis that is split the mesh dimension that splits it.
+
+    Raises:
+        CourseError: one mesh dimension would split two axes of a tensor.
     """
 
     def __init__(self, architecture: Architecture, splits: Mapping[str, str]) -> None:
         self.architecture, self.splits = architecture, splits
+        two = MeshSpec([(name, 2) for name in dict.fromkeys(splits.values())] or [("all", 2)])
+        for axes in architecture.tensors.values():
+            Plan("", two, splits).layout(axes)
         self._additions = list(architecture.additions(splits))
         self._products = {each.result: _axes_of_product(architecture, each) for each in architecture.sums}
         self._parts = cache(self._parts_of)  # the same for many ways to put them together
+
+    def fits(self, mesh: MeshSpec, batch_size: int, training: Training) -> bool:
+        """Returns whether batch, split axes and blocks divide as mesh and training have it."""
+        shards, stages = dict(mesh.dims), _size(mesh, STAGE)
+        sizes = {**self.architecture.sizes, BATCH: batch_size // training.microbatches}
+        return (
+            batch_size % training.microbatches == 0
+            and self.architecture.num_blocks % (stages * training.chunks) == 0
+            and (training.chunks == 1 or training.microbatches % stages == 0)
+            and all(sizes[axis] % shards[name] == 0 for axis, name in self.splits.items())
+        )
 
     def flops(self, batch_size: int) -> float:
         """Returns the operations of all products in a step, without those that are computed again."""
