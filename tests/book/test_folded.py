@@ -36,7 +36,9 @@ def seen(page) -> list[bool]:
 def test_what_is_measured_is_folded_and_nothing_else_and_on_paper_it_stands_open(lesson):
     assert seen(lesson) == [False] * 4
     assert lesson.locator("details .cell_output").count() == 4
-    for element in lesson.locator(".cell_input, course-prediction").all():
+    known = lesson.locator("details.known_code .cell_input")
+    assert (known.count(), known.is_visible()) == (1, False)
+    for element in lesson.locator(":not(details) > .cell_input, course-prediction").all():
         assert element.is_visible()
     assert lesson.locator("details.revealed summary").all_inner_texts() == [WORDS] * 4
     lesson.emulate_media(media="print")

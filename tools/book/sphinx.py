@@ -15,8 +15,10 @@ from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
 SHOWN = ("display_data", "execute_result")
-_BEGIN = '<details class="revealed"><summary>{words}</summary>\n'
+_BEGIN = '<details class="{kind}"><summary>{words}</summary>\n'
 _END = "</details>\n"
+# A cell's tag, which part of the cell it folds, and what that is called in the book's strings and style.
+_FOLDED = (("reveal", "cell_code_output", "revealed"), ("known", "cell_code_source", "known_code"))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -29,7 +31,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", _leave_search_to_pagefind)
     app.connect("doctree-read", describe_pictures)
     app.connect("doctree-read", drop_blank_outputs)
-    app.connect("doctree-read", fold_revealed)
+    app.connect("doctree-read", fold)
     app.connect("html-collect-pages", _search_page)
     app.connect("html-page-context", _add_context)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -94,18 +96,19 @@ def drop_blank_outputs(app: Sphinx, doctree: nodes.document) -> None:
             bundle.parent.remove(bundle)
 
 
-def fold_revealed(app: Sphinx, doctree: nodes.document) -> None:
-    """Puts the outputs of each cell that reveals into a `<details>`, which `assets/reveal.js` opens.
+def fold(app: Sphinx, doctree: nodes.document) -> None:
+    """Puts what a cell revealed, and code that the reader knows, into a `<details>` each.
 
-    MyST-NB folds the outputs of cells tagged `hide-output`, but labels the box in English in every language.
+    MyST-NB folds cells that are tagged for it, but labels the box in English in every language.
+    `assets/reveal.js` opens what is revealed.
     """
-    words = escape(app.config.book_strings["revealed"])
-    for output in list(doctree.findall(_are("cell_code_output"))):
-        if "reveal" not in output.parent["cell_metadata"].get("tags", []):
-            continue
-        at = output.parent.index(output)
-        output.parent.insert(at + 1, nodes.raw("", _END, format="html"))
-        output.parent.insert(at, nodes.raw("", _BEGIN.format(words=words), format="html"))
+    for tag, element, kind in _FOLDED:
+        begin = _BEGIN.format(kind=kind, words=escape(app.config.book_strings[kind]))
+        for part in list(doctree.findall(_are(element))):
+            if tag in part.parent["cell_metadata"].get("tags", []):
+                at = part.parent.index(part)
+                part.parent.insert(at + 1, nodes.raw("", _END, format="html"))
+                part.parent.insert(at, nodes.raw("", begin, format="html"))
 
 
 def _are(element: str) -> Callable[[nodes.Node], bool]:

@@ -29,6 +29,8 @@ _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 _KERNEL_OF_APPENDICES = {**_KERNEL, "display_name": estimator.KERNEL_TITLE, "name": estimator.KERNEL}
 # What was measured stays folded until the reader runs the cell or opens it.
 _FOLDED = {"jupyter": {"outputs_hidden": True}}
+# So does code that the reader knows from another lesson.
+_KNOWN = {"jupyter": {"source_hidden": True}}
 _FOLDED_TEXT = """\
 <details>
 <summary>{title}</summary>
@@ -125,6 +127,8 @@ def _notebook_cell(cell: Cell) -> NotebookNode:
     metadata: dict[str, object] = {"tags": list(cell.tags)} if cell.tags else {}
     if "reveal" in cell.tags:
         metadata |= _FOLDED
+    if "known" in cell.tags:
+        metadata |= _KNOWN
     return make(cell.source, id=cell.cell_id, metadata=metadata)
 
 
