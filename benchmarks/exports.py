@@ -12,7 +12,7 @@ import numpy.typing as npt
 from benchmarks import reviews as training
 from benchmarks.programs import program
 from benchmarks.records import circumstances
-from course_lib import syllabus, to_numpy
+from course_lib import syllabus
 from course_lib.data.imdb import load_imdb, text_layer, tf_idf
 from course_lib.measured.files import Record
 from course_lib.runtime import start_tensorflow
@@ -26,17 +26,17 @@ Array = npt.NDArray[np.float64]
 
 
 def measure(source: str) -> dict[str, Any]:
-    """Trains as `a_run` does, exports as `save_and_serve` does, in both ways, and asks both exports."""
+    """Trains the model of `coupled_rows`, exports as `save_and_serve` does, both ways, and asks both."""
     reviews = load_imdb(source)
-    vectorized, a_run, serving = tf_idf(reviews), program("a_run"), program("save_and_serve")
-    model = training.first_model(a_run, 0)
-    for _record in training.train(a_run, model, vectorized, 0):
+    vectorized, coupled, serving = tf_idf(reviews), program("coupled_rows"), program("save_and_serve")
+    model = training.first_model(coupled, 0)
+    for _record in training.train(coupled, model, vectorized, 0):
         pass
     labels, texts, answers = reviews.test.labels, reviews.test.texts, {}
-    logits, _moments = model(a_run.split_rows(vectorized.test.features), (model.mean, model.variance))
-    trained = tf.nn.softmax(to_numpy(logits)[: len(labels)]).numpy()
+    weights = training.weights_of(model, vectorized)
+    trained = tf.nn.softmax(training.logits_of(weights, vectorized.test.features)).numpy()
     with TemporaryDirectory() as folder:
-        saved = tf.train.Checkpoint(model=model).write(f"{folder}/trained")
+        saved = tf.train.Checkpoint(model=serving.MLP(weights)).write(f"{folder}/trained")
         zeros = {name: np.zeros(shape, "float32") for name, shape in serving.SHAPES.items()}
         for kind, layouts in {"restored": None, "shards": serving.LAYOUTS}.items():
             served = serving.MLP(zeros, layouts)

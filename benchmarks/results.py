@@ -3,9 +3,9 @@
 `MEASUREMENTS` lists them, by the lesson that shows them: trainings on the real data and on the stand-in,
 times and exports. `tools/cases` makes the tables of what works.
 
-`python -m benchmarks.results a_run-stand_in` measures only that. Real data come from TensorFlow Datasets:
-from TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is
-left out.
+`python -m benchmarks.results coupled_rows-stand_in` measures only that. Real data come from TensorFlow
+Datasets: from TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs
+them is left out.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from benchmarks import (  # noqa: E402
     garments,
     parts,
     reviews,
+    runs,
     schemes,
     whole_game,
 )
@@ -47,13 +48,15 @@ MEASUREMENTS: dict[str, Callable[[], Content]] = {
     # The runs that the whole game shows.
     "whole_game-runs": partial(whole_game.measure, BUILT_IN),
     # Several settings, each from several seeds.
-    "a_run-imdb": partial(reviews.measure, REAL),
-    "a_run-stand_in": partial(reviews.measure, BUILT_IN),
-    "a_run-batch_sizes": partial(times, "step_times", batch_sizes.measure),
+    "coupled_rows-imdb": partial(reviews.measure, REAL),
+    "coupled_rows-stand_in": partial(reviews.measure, BUILT_IN),
+    # A constant learning rate and one that falls, each from several seeds.
+    "a_run-imdb": partial(runs.measure, REAL),
+    "faster-batch_sizes": partial(times, "step_times", batch_sizes.measure),
     # One device and the three schemes, from equal initial values and from one checkpoint.
-    "splitting_the_model-schemes_imdb": partial(schemes.measure, REAL),
-    "splitting_the_model-schemes_stand_in": partial(schemes.measure, BUILT_IN),
-    "splitting_the_model-step_parts": partial(times, "step_parts", parts.measure),
+    "any_mesh-schemes_imdb": partial(schemes.measure, REAL),
+    "any_mesh-schemes_stand_in": partial(schemes.measure, BUILT_IN),
+    "faster-step_parts": partial(times, "step_parts", parts.measure),
     "save_and_serve-export": partial(exports.measure, REAL),
     # All digits; as many as the lesson has; as many of the drawn ones.
     "from_scratch-mnist": partial(digits.measure, REAL, 60_000, 10_000),

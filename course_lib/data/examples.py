@@ -33,17 +33,3 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    def hold_out(self, count: int) -> tuple[Examples, Examples]:
-        """Returns two parts that share no row: all but `count` rows, and those, drawn without replacement.
-
-        Both keep the order of the rows. The same rows are drawn on every machine.
-
-        >>> kept, held_out = Examples(np.eye(4, dtype=np.float32), np.arange(4)).hold_out(1)
-        >>> len(kept), len(held_out)
-        (3, 1)
-        """
-        drawn = np.zeros(len(self), bool)
-        drawn[np.random.Generator(np.random.Philox(0)).permutation(len(self))[:count]] = True
-        kept, held_out = (Examples(self.features[rows], self.labels[rows]) for rows in (~drawn, drawn))
-        return kept, held_out

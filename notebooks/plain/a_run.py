@@ -1,92 +1,220 @@
-"""Train on eight devices: python a_run.py FOLDER. Kill it between two saves, run it again: it goes on."""
+"""A run that survives SIGKILL. Start it with the name of a folder.
+
+Kill it, start it again with the same folder, and it goes on.
+"""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
+eight_cpus = [tf.config.LogicalDeviceConfiguration()] * 8
+tf.config.set_logical_device_configuration(cpu, eight_cpus)
+
+# 7,100 examples to train on, 1,000 are held out.
+# 200 of the 1,200 numbers tell the label
+rng = np.random.default_rng(1)
+labels = rng.integers(0, 2, 8100)
+features = rng.normal(size=(8100, 1200))
+features[:, :200] += 0.12 * (2 * labels[:, np.newaxis] - 1)
+features = (features / 35).astype("float32")
+train_x, held_out_x = features[:7100], features[7100:]
+train_y, held_out_y = labels[:7100], labels[7100:]
+
+rng = np.random.default_rng(0)
+W1 = rng.normal(0, np.sqrt(2 / 1200), (1200, 48))
+W2 = rng.normal(0, np.sqrt(2 / 48), (48, 2))
+values = {
+    "W1": W1.astype("float32"),
+    "b1": np.zeros(48, "float32"),
+    "W2": W2.astype("float32"),
+    "b2": np.zeros(2, "float32"),
+}
+
+WHOLE = dtensor.UNSHARDED
 mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
-cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
+layouts = {
+    "x": dtensor.Layout(["batch", WHOLE], mesh),
+    "y": dtensor.Layout(["batch"], mesh),
+    "W1": dtensor.Layout([WHOLE, WHOLE], mesh),
+    "b1": dtensor.Layout([WHOLE], mesh),
+    "W2": dtensor.Layout([WHOLE, WHOLE], mesh),
+    "b2": dtensor.Layout([WHOLE], mesh),
+}
 
 
-def split_rows(array):
-    array = np.pad(array, [(0, -len(array) % 8)] + [(0, 0)] * (array.ndim - 1))  # fills up with zeros
-    return dtensor.pack(tf.split(array, 8), dtensor.Layout.batch_sharded(mesh, "batch", rank=array.ndim))
+def logits_of(weights, x):
+    hidden = tf.nn.relu(x @ weights["W1"] + weights["b1"])
+    return hidden @ weights["W2"] + weights["b2"]
 
 
-def variable(value):
-    layout = dtensor.Layout.replicated(mesh, rank=value.ndim)
-    return dtensor.DVariable(dtensor.copy_to_mesh(tf.constant(value, tf.float32), layout))
-
-
-class MLP(tf.Module):
-    def __init__(self, seed):
-        super().__init__()
-        draw = np.random.default_rng(seed).normal
-        self.W1, self.b1 = variable(draw(0, np.sqrt(2 / 1200), (1200, 48))), variable(np.zeros(48))
-        self.W2, self.b2 = variable(draw(0, np.sqrt(2 / 48), (48, 2))), variable(np.zeros(2))
-        self.mean, self.variance = variable(np.zeros(48)), variable(np.ones(48))
-
-    def __call__(self, x, moments=None):
-        hidden = tf.nn.relu(x @ self.W1 + self.b1)
-        mean, variance = moments or tf.nn.moments(hidden, axes=[0])
-        normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
-        return normal @ self.W2 + self.b2, (mean, variance)
+def adam(weight, mean, square, gradient, step, learning_rate):
+    mean = 0.9 * mean + 0.1 * gradient
+    square = 0.999 * square + 0.001 * gradient**2
+    # Both averages begin at zero, and are corrected for that
+    correction = tf.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+    rate = learning_rate * correction
+    weight = weight - rate * mean / (tf.sqrt(square) + 1e-7)
+    return weight, mean, square
 
 
 @tf.function
-def train_step(model, x, y, learning_rate):
-    weights = [model.W1, model.b1, model.W2, model.b2]
+def train_step(model, x, y, step, learning_rate):
     with tf.GradientTape() as tape:
-        logits, (mean, variance) = model(x)
-        loss = tf.reduce_sum(cross_entropy(y, logits))
-    for weight, gradient in zip(weights, tape.gradient(loss, weights)):
-        weight.assign_sub(learning_rate * gradient)
-    model.mean.assign(0.9 * model.mean + 0.1 * mean)
-    model.variance.assign(0.9 * model.variance + 0.1 * variance)
-    return loss / x.shape[0], tf.reduce_mean(tf.cast(tf.argmax(logits, axis=1) == y, tf.float32))
+        logits = logits_of(model.weights, x)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
+        loss = tf.reduce_mean(losses)
+    gradients = tape.gradient(loss, model.weights)
+
+    # First compute everything, then write it
+    updates = {}
+    for name, gradient in gradients.items():
+        weight = model.weights[name]
+        mean = model.means[name]
+        square = model.squares[name]
+        updates[name] = adam(weight, mean, square, gradient, step, learning_rate)
+
+    for name, (weight, mean, square) in updates.items():
+        model.weights[name].assign(weight)
+        model.means[name].assign(mean)
+        model.squares[name].assign(square)
+
+    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
+    return loss, tf.reduce_mean(hits)
 
 
-def evaluate(model, x, y):
-    labels, weight = split_rows(y), split_rows(np.ones(len(y), "float32"))  # rows of padding weigh 0
-    logits, _moments = model(split_rows(x), (model.mean, model.variance))
-    hits = tf.cast(tf.argmax(logits, axis=1) == labels, tf.float32)
-    sums = [tf.reduce_sum(weight * each) for each in (cross_entropy(labels, logits), hits)]
-    return {"test_loss": float(sums[0]) / len(y), "test_accuracy": float(sums[1]) / len(y)}
+def shard(array, layout):
+    components = []
+    for at in layout.mesh.local_device_locations():
+        part = array
+        for axis, dim in enumerate(layout.sharding_specs):
+            if dim != WHOLE:
+                parts = np.split(part, layout.num_shards(axis), axis)
+                part = parts[at[dim]]
+        components.append(tf.constant(part))
+    return dtensor.pack(components, layout)
 
 
-def records(model, step, x, y, epochs):
-    steps_per_epoch = len(y) // 64
-    while step < epochs * steps_per_epoch:
-        epoch, at = divmod(int(step), steps_per_epoch)
-        rows = np.random.default_rng([0, epoch]).permutation(len(y))[64 * at : 64 * (at + 1)]
-        loss, accuracy = train_step(model, split_rows(x[rows]), split_rows(y[rows]), 1e-2)
-        step.assign_add(1)  # never inside the step: there every device would add to it
-        yield {"step": int(step), "epoch": epoch + 1, "loss": float(loss), "accuracy": float(accuracy)}
+def place(array, layout):
+    if layout is None:
+        return tf.constant(array)
+    return shard(array, layout)
 
 
-def train(model, x, y, validation, epochs, folder):
+def variable(array, layout):
+    if layout is None:
+        return tf.Variable(array)
+    return dtensor.DVariable(shard(array, layout))
+
+
+class Model(tf.Module):
+    def __init__(self, layouts):
+        super().__init__()
+        self.weights = {}
+        self.means = {}
+        self.squares = {}
+        for name, value in values.items():
+            zeros = np.zeros_like(value)
+            layout = layouts.get(name)
+            self.weights[name] = variable(value, layout)
+            self.means[name] = variable(zeros, layout)
+            self.squares[name] = variable(zeros, layout)
+
+
+STEPS_PER_EPOCH = len(train_y) // 64
+
+
+def rows_of(step):
+    epoch = step // STEPS_PER_EPOCH
+    rng = np.random.default_rng([0, epoch])
+    order = rng.permutation(len(train_y))
+    first = 64 * (step % STEPS_PER_EPOCH)
+    return order[first : first + 64]
+
+
+def falling(step, last_step):
+    return np.float32(3e-3 * (1 - step / last_step))
+
+
+def evaluate(model, layouts):
+    x = place(held_out_x, layouts.get("x"))
+    y = place(held_out_y, layouts.get("y"))
+    logits = logits_of(model.weights, x)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
+    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
+    return float(tf.reduce_mean(losses)), float(tf.reduce_mean(hits))
+
+
+def train(model, layouts, step, last_step, rate_of, order=rows_of):
+    while step < last_step:
+        done = int(step)
+        rows = order(done)
+        x = place(train_x[rows], layouts.get("x"))
+        y = place(train_y[rows], layouts.get("y"))
+        step_number = np.float32(done + 1)
+        rate = rate_of(done, last_step)
+        loss, accuracy = train_step(model, x, y, step_number, rate)
+        step.assign_add(1)
+        epoch = 1 + done // STEPS_PER_EPOCH
+        yield {
+            "step": done + 1,
+            "epoch": epoch,
+            "loss": float(loss),
+            "accuracy": float(accuracy),
+        }
+        ends_epoch = (done + 1) % STEPS_PER_EPOCH == 0
+        if ends_epoch or done + 1 == last_step:
+            loss, accuracy = evaluate(model, layouts)
+            yield {
+                "step": done + 1,
+                "epoch": epoch,
+                "test_loss": loss,
+                "test_accuracy": accuracy,
+            }
+
+
+def newest(folder):
+    numbers = []
+    for index in Path(folder).glob("ckpt-*.index"):
+        numbers.append(int(index.stem.removeprefix("ckpt-")))
+    for number in sorted(numbers, reverse=True):
+        path = f"{folder}/ckpt-{number}"
+        try:
+            tf.train.list_variables(path)
+            return path
+        except tf.errors.OpError:
+            pass  # it is not whole: try the one before it
+    return None
+
+
+def train_and_save(model, layouts, last_step, folder):
     step = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=model, step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    if manager.latest_checkpoint:
-        checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
+    path = newest(folder)
+    if path is not None:
+        status = checkpoint.restore(path)
+        status.assert_existing_objects_matched()
     try:
-        for record in records(model, step, x, y, epochs):
+        for record in train(model, layouts, step, last_step, falling):
             yield record
-            if record["step"] % (len(y) // 64) == 0:
-                yield {**record, **evaluate(model, *validation)}
+            if "test_loss" in record:
                 manager.save()
-    except GeneratorExit:  # closed at a yield, where step and model agree
+    except GeneratorExit:
+        # Stop closes the generator at a yield, between two steps
         manager.save()
+        raise
 
 
 if __name__ == "__main__":
-    y = np.arange(1100) % 2
-    x = (np.random.default_rng(1).normal(y[:, None] / 10, 1, (1100, 1200)) / 35).astype("float32")
     folder = sys.argv[1] if len(sys.argv) > 1 else "run"
-    for record in train(MLP(seed=0), x[:1000], y[:1000], (x[1000:], y[1000:]), 3, folder):
-        print(record)
+    last_step = int(sys.argv[2]) if len(sys.argv) > 2 else 220
+    model = Model(layouts)
+    for record in train_and_save(model, layouts, last_step, folder):
+        if "loss" in record:
+            print("step", record["step"], record["loss"], flush=True)
+        else:
+            print("held out", record["test_loss"], flush=True)

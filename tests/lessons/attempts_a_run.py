@@ -1,52 +1,125 @@
 """Attempts at the exercises of `a_run`."""
 
+import itertools
+from pathlib import Path
+
+import numpy as np
+
 import course_lib
 from tests.lessons.attempts import Attempts
 
 tf = course_lib.start_tensorflow()
 
 
-def answers_of(model, x):
-    logits, _moments = model(x, (model.mean, model.variance))
-    return tf.argmax(logits, axis=1)
+def warm_up(step, last_step):
+    if step < 50:
+        return 3e-3 * (step + 1) / 50
+    return 3e-3 * (last_step - step) / (last_step - 50)
 
 
-def by_differences(model, x, y, weight):
-    difference = tf.cast(answers_of(model, x) - y, tf.float32)
-    return tf.reduce_sum(weight * tf.nn.relu(difference)), tf.reduce_sum(weight * tf.nn.relu(-difference))
+def interpolated(step, last_step):
+    return np.interp(step, [0, 49, 50, last_step], [6e-5, 3e-3, 3e-3, 0])
 
 
-def of_the_batch(model, x, y, weight):
-    difference = tf.cast(tf.argmax(model(x)[0], axis=1) - y, tf.float32)
-    return tf.reduce_sum(weight * tf.nn.relu(difference)), tf.reduce_sum(weight * tf.nn.relu(-difference))
+def numbers(folder):
+    return sorted(int(path.stem[5:]) for path in Path(folder).glob("ckpt-*.index"))
 
 
-def with_a_mask(model, x, y, weight):
-    answers, reviews = answers_of(model, x), weight > 0
-    kinds = (y == 0) & (answers == 1), (y == 1) & (answers == 0)
-    return [tf.reduce_sum(tf.cast(tf.boolean_mask(kind, reviews), tf.float32)) for kind in kinds]
+def readable(path):
+    try:
+        tf.train.load_checkpoint(path)
+    except (tf.errors.OpError, ValueError):
+        return False
+    return True
 
 
-def with_a_new_axis(model, x, y, weight):
-    return tf.one_hot(y, 2) * weight[:, None]
+def newest(folder):
+    paths = [f"{folder}/ckpt-{number}" for number in numbers(folder)]
+    return max(filter(readable, paths), key=lambda path: int(path.split("-")[-1]), default=None)
+
+
+def by_name(folder):
+    paths = sorted(str(path)[:-6] for path in Path(folder).glob("ckpt-*.index"))
+    return [None, *filter(readable, paths)][-1]
+
+
+def by_index(folder):
+    return f"{folder}/ckpt-{numbers(folder)[-1]}" if numbers(folder) else None
+
+
+def named(folder):
+    return f"{folder}/{Path(folder, 'checkpoint').read_text().split(chr(34))[1]}"
+
+
+def downwards_from_the_named(folder):
+    last = int(named(folder).split("-")[-1])
+    paths = [f"{folder}/ckpt-{number}" for number in range(last, 0, -1)]
+    return next(filter(readable, paths), None)
+
+
+def up_to_the_first_torn(folder):
+    paths = [f"{folder}/ckpt-{number}" for number in numbers(folder)]
+    return [None, *itertools.takewhile(readable, paths)][-1]
+
+
+def by_time(folder):
+    paths = sorted(Path(folder).glob("ckpt-*.index"), key=lambda path: path.stat().st_mtime)
+    return [None, *filter(readable, [str(path)[:-6] for path in paths])][-1]
+
+
+def of_the_newest_two(folder):
+    paths = [f"{folder}/ckpt-{number}" for number in numbers(folder)[-2:]]
+    return [None, *filter(readable, paths)][-1]
 
 
 ATTEMPTS = {
-    "a_run-errors": Attempts(
-        takes_long=True,
-        right=(tf.function(by_differences), lambda *rows: tf.stack(by_differences(*rows))),
+    "a_run-warm-up": Attempts(
+        right=(
+            lambda step, last_step: np.float32(warm_up(step, last_step)),
+            lambda *given: tf.constant(warm_up(*given), tf.float32),
+            lambda *given: np.float32(interpolated(*given)),
+        ),
         wrong=(
-            (lambda *rows: by_differences(*rows)[::-1], "label 0 and answer 1"),
-            (of_the_batch, "moving moments"),
-            (with_a_mask, "Sum the weights"),
-            (with_a_new_axis, "expand_dims"),
+            (warm_up, "np.float32"),
+            (interpolated, "weights are float32"),
+            (lambda *given: tf.constant(warm_up(*given), tf.float64), "weights are float32"),
+            (
+                lambda step, last: np.float32(warm_up(step, last) if step < 50 else 3e-3 * (1 - step / last)),
+                "share out",
+            ),
+            (
+                lambda step, last: np.float32(3e-3 * step / 50 if step < 50 else warm_up(step, last)),
+                "Step 0",
+            ),
+            (
+                lambda step, last: np.float32(3e-3 * (step + 1) / 50 if step <= 50 else warm_up(step, last)),
+                "one too many",
+            ),
+            (lambda step, last: np.float32(min(3e-3, warm_up(min(step, 50), last))), "has to fall"),
+            (lambda step, last: np.float32(3e-3 * (1 - step / last)), "1,000"),
         ),
     ),
-    "a_run-break-even": Attempts(
-        right=(lambda fixed, per_row, devices: fixed * devices / (per_row * (devices - 1)),),
+    "a_run-newest": Attempts(
+        right=(
+            newest,
+            lambda folder: newest(folder) and Path(newest(folder)),
+            lambda folder: newest(folder) and newest(folder).replace("/ckpt", "//ckpt"),
+        ),
         wrong=(
-            (lambda fixed, per_row, devices: fixed / per_row, "share of the rows"),
-            (lambda fixed, per_row, devices: fixed / (per_row * (devices - 1)), "by hand"),
+            (named, "believes the file"),
+            (tf.train.latest_checkpoint, "asks the file"),
+            (downwards_from_the_named, "highest number"),
+            (up_to_the_first_torn, "highest number"),
+            (by_time, "highest number"),
+            (by_name, "Sort the numbers"),
+            (by_index, "be torn"),
+            (lambda folder: max(numbers(folder), default=None), "a path without an ending"),
+            (
+                lambda folder: newest(folder) and int(newest(folder).split("-")[-1]),
+                "a path without an ending",
+            ),
+            (lambda folder: newest(folder) and newest(folder) + ".index", "a path without an ending"),
+            (of_the_newest_two, "go on down"),
         ),
     ),
 }

@@ -1,84 +1,122 @@
-"""What `a_run` claims: its program's step is NumPy's, evaluation counts each review once."""
+"""What `a_run` claims: its steps are Keras's, a run that was closed or torn goes on to the bit."""
 
-import itertools
+import ast
 
 import numpy as np
 import pytest
 
+import course_lib
 from tests.course import COURSE, program
-from tests.tf import oracles
 
-WEIGHTS, MOMENTS = ("W1", "b1", "W2", "b2"), ("mean", "variance")
+tf = course_lib.start_tensorflow()
 
 
 @pytest.fixture(scope="module")
 def a_run():
-    return vars(program("a_run"))
+    made = program("a_run")
+    made.train_x, made.train_y = made.train_x[:331], made.train_y[:331]  # five steps an epoch
+    made.held_out_x, made.held_out_y = made.held_out_x[:16], made.held_out_y[:16]
+    made.STEPS_PER_EPOCH = 5
+    return made
 
 
-@pytest.fixture(scope="module")
-def rows():
-    random = np.random.default_rng(1)
-    y = np.arange(331) % 2
-    return (random.normal(y[:, None] / 10, 1, (331, 1200)) / 35).astype("float32"), y
+def new_run(a_run, folder, last_step=12):
+    model = a_run.Model(a_run.layouts)
+    return model, a_run.train_and_save(model, a_run.layouts, last_step, str(folder))
 
 
 def held(model):
-    return {name: getattr(model, name).numpy().astype(np.float64) for name in WEIGHTS + MOMENTS}
+    return {variable.name + str(at): variable.numpy() for at, variable in enumerate(model.variables)}
 
 
-def test_a_step_on_eight_devices_is_numpys(a_run, rows):
-    x, y = rows[0][:64], rows[1][:64]
-    model = a_run["MLP"](0)
-    before = held(model)
-    expected, gradients, moments = oracles.numpy_gradients(before, x.astype(np.float64), y)
-    loss, _accuracy = a_run["train_step"](model, a_run["split_rows"](x), a_run["split_rows"](y), 1e-2)
-    after = held(model)
-    assert float(loss) == pytest.approx(expected / 64, abs=1e-5)
-    for name in WEIGHTS:
-        np.testing.assert_allclose(after[name], before[name] - 1e-2 * gradients[name], atol=1e-5)
-    np.testing.assert_allclose(after["mean"], 0.1 * np.asarray(moments[0]), atol=1e-5)
+def assert_same(model, other):
+    for ours, theirs in zip(held(model).values(), held(other).values(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("count", [3, 331])
-def test_each_review_counts_once_whatever_their_number(a_run, rows, count):
-    x, y = rows[0][:count], rows[1][:count]
-    model = a_run["MLP"](0)
-    hidden = np.maximum(x @ model.W1.numpy(), 0)
-    logits = hidden / np.sqrt(1 + 1e-5) @ model.W2.numpy()  # the moving moments are 0 and 1 at first
-    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(count), y]
-    found = a_run["evaluate"](model, x, y)
-    assert found["test_loss"] == pytest.approx(losses.mean(), abs=1e-5)
-    assert found["test_accuracy"] == pytest.approx(np.mean(logits.argmax(axis=1) == y))
+def test_eight_devices_under_a_schedule_are_keras_on_one(a_run, tmp_path):
+    layers = [tf.keras.layers.Dense(48, "relu"), tf.keras.layers.Dense(2)]
+    keras_model = tf.keras.Sequential([tf.keras.Input((1200,)), *layers])
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    keras_model.compile(optimizer=tf.keras.optimizers.Adam(3e-3), loss=loss)
+    keras_model.set_weights([a_run.values[name] for name in ("W1", "b1", "W2", "b2")])
+    expected = []
+    for step in range(12):
+        keras_model.optimizer.learning_rate = 3e-3 * (12 - step) / 12
+        rows = a_run.rows_of(step)
+        expected.append(float(loss(a_run.train_y[rows], keras_model(a_run.train_x[rows]))))
+        keras_model.train_on_batch(a_run.train_x[rows], a_run.train_y[rows])
+    losses = [record["loss"] for record in new_run(a_run, tmp_path)[1] if "loss" in record]
+    np.testing.assert_allclose(losses, expected, atol=1e-4)
+
+
+def test_an_epoch_has_no_row_twice_and_the_next_has_another_order(a_run):
+    first, second = (np.concatenate([a_run.rows_of(epoch * 5 + at) for at in range(5)]) for epoch in (0, 1))
+    assert len(set(first)) == len(set(second)) == 320
+    assert list(first) != list(second)
 
 
 @pytest.mark.parametrize(
-    "closed_after", [6, *(pytest.param(steps, marks=pytest.mark.drill_all) for steps in (1, 4, 5, 8))]
+    "closed_at", [7, *(pytest.param(step, marks=pytest.mark.drill_all) for step in (1, 4, 5, 6, 11))]
 )
-def test_a_closed_run_resumes_to_the_bit(a_run, rows, closed_after, tmp_path):
-    arguments = *rows, (rows[0][:9], rows[1][:9]), 2  # five steps and an evaluation an epoch
-    undisturbed, resumed = a_run["MLP"](0), a_run["MLP"](1)
-    whole = list(a_run["train"](undisturbed, *arguments, tmp_path / "undisturbed"))
-    run = a_run["train"](a_run["MLP"](0), *arguments, tmp_path / "closed")
-    first = list(itertools.islice(run, closed_after))
+def test_a_closed_run_resumes_to_the_bit(a_run, closed_at, tmp_path):
+    undisturbed, run = new_run(a_run, tmp_path / "undisturbed")
+    whole = list(run)
+    _model, run = new_run(a_run, tmp_path / "closed")
+    first = []
+    for record in run:
+        first.append(record)
+        if record["step"] == closed_at:
+            break
     run.close()
-    rest = list(a_run["train"](resumed, *arguments, tmp_path / "closed"))
-    steps = [record for record in first + rest if "test_loss" not in record]
-    assert steps == [record for record in whole if "test_loss" not in record]
-    for name, value in held(undisturbed).items():
-        np.testing.assert_array_equal(held(resumed)[name], value)
+    resumed, run = new_run(a_run, tmp_path / "closed")
+    assert [each for each in first + list(run) if "loss" in each] == [
+        each for each in whole if "loss" in each
+    ]
+    assert_same(resumed, undisturbed)
 
 
-def test_several_steps_in_one_call_are_wrong_in_a_loop_of_python(a_run, rows, tmp_path):
-    cells = COURSE.lesson("a_run").cells
-    source = next(cell.source for cell in cells if "def train_steps" in cell.source)
-    file, names = tmp_path / "steps.py", dict(a_run)
-    file.write_text(source.partition("one_by_one")[0].replace("tf.range(", "range("))
-    exec(compile(file.read_text(), str(file), "exec"), names)  # AutoGraph finds the lines in the file
-    xs, ys = rows[0][:256].reshape(4, 64, -1), rows[1][:256].reshape(4, 64)
-    one_by_one, together = a_run["MLP"](0), a_run["MLP"](0)
-    for x, y in zip(xs, ys, strict=True):
-        a_run["train_step"](one_by_one, a_run["split_rows"](x), a_run["split_rows"](y), 1e-2)
-    names["train_steps"](together, names["split_stacked"](xs), names["split_stacked"](ys), 1e-2)
-    largest = max(np.abs(held(together)[name] - value).max() for name, value in held(one_by_one).items())
-    assert largest > 1e-4
+def test_a_state_file_that_names_what_is_not_there_costs_the_steps_since_the_one_before(a_run, tmp_path):
+    undisturbed, run = new_run(a_run, tmp_path)
+    losses = [record["loss"] for record in run if "loss" in record]
+    (tmp_path / "ckpt-3.index").unlink()
+    assert '"ckpt-3"' in (tmp_path / "checkpoint").read_text()
+    again, run = new_run(a_run, tmp_path)
+    assert [record["loss"] for record in run if "loss" in record] == losses[10:]
+    assert_same(again, undisturbed)
+    assert a_run.newest(tmp_path) == f"{tmp_path}/ckpt-3"
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_an_asynchronous_checkpoint_holds_what_was_there_when_it_was_asked_for(a_run, split, tmp_path):
+    layout = a_run.layouts["x" if split else "W1"]
+    values = np.random.default_rng(0).normal(size=(1200, 48)).astype("float32")
+    variable = a_run.variable(values, layout)
+    checkpoint = tf.train.Checkpoint(v=variable)
+    manager = tf.train.CheckpointManager(checkpoint, str(tmp_path), max_to_keep=3)
+    for number in range(3):
+        variable.assign(variable + np.float32(number))
+        saved = course_lib.to_numpy(variable.read_value())
+        path = manager.save(options=tf.train.CheckpointOptions(enable_async=True))
+        variable.assign(variable + np.float32(100))
+    checkpoint.sync()
+    restored = a_run.variable(np.zeros_like(values), layout)
+    tf.train.Checkpoint(v=restored).read(path).assert_existing_objects_matched()
+    np.testing.assert_array_equal(course_lib.to_numpy(restored.read_value()), saved)
+
+
+@pytest.mark.parametrize(("kind", "traces"), [(np.float32, 1), (float, 3)])
+def test_a_python_number_is_traced_anew_for_each_value(a_run, kind, traces):
+    rows, model = a_run.rows_of(0), a_run.Model({})
+    before = a_run.train_step.experimental_get_tracing_count()
+    for rate in (3e-3, 2e-3, 1e-3):
+        a_run.train_step(model, a_run.train_x[rows], a_run.train_y[rows], np.float32(1), kind(rate))
+    assert a_run.train_step.experimental_get_tracing_count() - before == traces
+
+
+def test_the_program_that_the_notebook_writes_is_the_plain_program():
+    (cell,) = [cell for cell in COURSE.lesson("a_run").cells if cell.cell_id == "program"]
+    first, _newline, written = cell.source.partition("\n")
+    assert first == "%%writefile a_run_program.py"
+    plain = (COURSE.root / "notebooks/plain/a_run.py").read_text()
+    assert ast.dump(ast.parse(written)) == ast.dump(ast.parse(plain))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError, data
-from course_lib.data.examples import Examples
 
 
 @pytest.fixture(autouse=True)
@@ -47,14 +46,3 @@ def test_an_unknown_source_is_refused(monkeypatch, language):
     assert "'elsewhere'" in caught.value.problem
     assert all(source in caught.value.allowed for source in ("built-in", "tfds"))
     assert "COURSE_DATA" in caught.value.cure
-
-
-TEN = Examples(10 * np.arange(10, dtype=np.float32)[:, None], np.arange(10))
-
-
-def test_the_same_rows_are_drawn_on_every_machine_and_the_others_kept():
-    kept, held_out = TEN.hold_out(3)
-    assert held_out.labels.tolist() == [0, 3, 8]
-    assert kept.labels.tolist() == [1, 2, 4, 5, 6, 7, 9]
-    for part in (kept, held_out):
-        assert part.features[:, 0].tolist() == (10 * part.labels).tolist()

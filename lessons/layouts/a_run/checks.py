@@ -1,99 +1,204 @@
-"""What code checks in this lesson: two kinds of mistakes counted on eight devices, and a break-even batch."""
+"""What code checks in this lesson: a schedule with a warm-up, and the newest checkpoint that is whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.devices import on_devices, refuse_new_axis
-from course_lib.exercises.judging import drawn, judge
-from course_lib.exercises.values import Array
+from course_lib.exercises.judging import Case, judge
 from course_lib.i18n import _
-from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from lessons.layouts.small_model import FEATURES, logits_of, small_model, small_values
+from course_lib.runtime import start_tensorflow
 
-Errors = Callable[..., Any]
+Function = Callable[..., Any]
 
-_MESH = MeshSpec([("batch", 8)])
+RATE, WARM = 3.0, 50  # thousandths, steps
 
 
-def _padded(random: np.random.Generator, num_reviews: int) -> tuple[Array, Array, Array]:
-    """Returns rows that divide by eight, labels and weights; padding has the label 0 or 1."""
-    num_rows = num_reviews + -num_reviews % _MESH.size
-    x = np.array(random.integers(-4, 5, (num_rows, FEATURES)) / 2, np.float32)
-    y, weight = random.integers(0, 2, num_rows), np.zeros(num_rows, np.float32)
-    weight[random.permutation(num_rows)[:num_reviews]] = 1
-    return x, y, weight
+def _warm_up(step: int, last_step: int) -> float:
+    return RATE * ((step + 1) / WARM if step < WARM else (last_step - step) / (last_step - WARM))
 
 
-def _errors(x: Array, y: Array, weight: Array, *, own_moments: bool = False) -> tuple[float, float]:
-    answers = logits_of(small_values(), x, own_moments=own_moments).argmax(axis=1)
-    return float(weight @ ((y == 0) & (answers == 1))), float(weight @ ((y == 1) & (answers == 0)))
+def _unscaled(step: int, last_step: int) -> float:
+    return RATE * ((step + 1) / WARM if step < WARM else 1 - step / last_step)
 
 
-def _called(answer: Errors, x: Array, y: Array, weight: Array) -> list[float] | None:
-    """Returns what a reader's function makes of DTensors on eight devices, in a `tf.function`."""
-    refuse_new_axis(answer)
-    with on_devices() as (tf, real):
-        variable = tf.experimental.dtensor.DVariable
-        model = small_model(
-            small_values(),
-            lambda value: variable(real.pack(value, LayoutSpec([UNSHARDED] * value.ndim, _MESH))),
+def _from_zero(step: int, last_step: int) -> float:
+    return RATE * step / WARM if step < WARM else _warm_up(step, last_step)
+
+
+def _a_step_late(step: int, last_step: int) -> float:
+    return RATE * (step + 1) / WARM if step <= WARM else _warm_up(step, last_step)
+
+
+def _kept(step: int, last_step: int) -> float:
+    return min(RATE, _warm_up(min(step, WARM), last_step))
+
+
+@exercise("a_run-warm-up", right=lambda step, last_step: np.float32(1e-3 * _warm_up(step, last_step)))
+def warm_up(answer: Function) -> str | None:
+    """A learning rate that rises over 50 steps and then falls."""
+    plain_numbers, dtypes = [], set()
+
+    def called(function: Function, *given: Any) -> float:
+        found = function(*given)
+        plain_numbers.append(isinstance(found, (int, float)) and not isinstance(found, np.generic))
+        dtypes.add(np.asarray(found).dtype.name)
+        return 1e3 * float(found)
+
+    hint = judge(
+        answer,
+        _warm_up,
+        [Case((step, last)) for last in (440, 150) for step in (0, 1, 25, 48, 49, 50, 51, 100, 149)],
+        misconceptions={
+            _unscaled: _(
+                "The warm-up is right. After it, step 50 still has the whole rate: share out what is left"
+                " over the steps from 50 to `last_step`."
+            ),
+            _from_zero: _("Step 0 would not learn anything: it has 1/50 of the rate."),
+            _a_step_late: _(
+                "Step 50 is one too many for the warm-up: there the rate would be more than the whole one."
+            ),
+            _kept: _("The warm-up is right. After it, the rate has to fall."),
+        },
+        run=called,
+        advice=_("(The check multiplies what you return by 1,000, to show more digits.)"),
+    )
+    if hint is None and any(plain_numbers):
+        return _(
+            "The rates are right. But TensorFlow traces anew for each new Python number:"
+            " return `np.float32(...)`."
         )
-        rows = [real.pack(x, LayoutSpec(["batch", UNSHARDED], _MESH))]
-        rows += [real.pack(each, LayoutSpec(["batch"], _MESH)) for each in (y, weight)]
-        found = tf.function(lambda *split: answer(model, *split))(*rows)
-        if found is None:
-            return None
-        return [float(each) for part in tf.nest.flatten(found) for each in np.ravel(real.to_numpy(part))]
+    if hint is None and dtypes != {"float32"}:
+        return _(
+            "The rates are right. But the weights are float32, and TensorFlow multiplies them by no other"
+            " type: return `np.float32(...)`."
+        )
+    return hint
 
 
-@exercise("a_run-errors", right=_errors)
-def errors(answer: Errors) -> str | None:
-    """The numbers of negative reviews called positive, and of positive ones called negative."""
-    return judge(
+def newest_whole(folder: str) -> str | None:
+    """Returns the path of the newest checkpoint of a folder that can be read."""
+    tf = start_tensorflow()
+    numbers = [int(index.stem.removeprefix("ckpt-")) for index in Path(folder).glob("ckpt-*.index")]
+    for number in sorted(numbers, reverse=True):
+        path = f"{folder}/ckpt-{number}"
+        with contextlib.suppress(tf.errors.OpError):
+            tf.train.list_variables(path)
+            return path
+    return None
+
+
+Numbers = tuple[int, ...]
+
+
+class _Number(int):
+    """The number of a checkpoint that was told by its path."""
+
+
+def _newest(whole: Numbers, _lost: Numbers, _torn: Numbers, _named: int) -> int | None:
+    return max(whole, default=None)
+
+
+def _kills() -> Iterator[Case]:
+    """Yields what kills may leave in a folder.
+
+    A case has the numbers of the checkpoints that are whole, those without an index, those with a torn one,
+    and the one that the file `checkpoint` names.
+    """
+    for whole, lost, torn, named in (
+        ((1, 2, 3), (), (), 3),
+        ((8, 9, 10), (), (), 10),
+        ((1, 2), (3,), (), 3),
+        ((98, 99), (101,), (100,), 101),
+        ((4,), (), (5, 6), 4),
+        ((), (1,), (), 1),
+        ((98, 120), (121,), (99,), 98),
+    ):
+        told = _(
+            "a folder with whole checkpoints {whole}, without an index {lost}, with a torn index {torn}",
+            whole=[*whole],
+            lost=[*lost],
+            torn=[*torn],
+        )
+        yield Case((whole, lost, torn, named), told=told)
+
+
+def _called(answer: Function, whole: Numbers, lost: Numbers, torn: Numbers, named: int) -> Any:
+    """Returns the number of the checkpoint that a reader's function finds in such a folder."""
+    tf = start_tensorflow()
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        saved = tf.train.Checkpoint(v=tf.Variable(1.0)).write(f"{name}/saved")
+        index = Path(f"{saved}.index").read_bytes()
+        for number in (*whole, *lost, *torn):
+            shutil.copy(f"{saved}.data-00000-of-00001", folder / f"ckpt-{number}.data-00000-of-00001")
+        for number in (*whole, *torn):
+            content = index if number in whole else index[: len(index) // 2]
+            (folder / f"ckpt-{number}.index").write_bytes(content)
+        for index_file in folder.glob("ckpt-*.index"):  # copied from another machine, the newest first
+            number = int(index_file.stem.removeprefix("ckpt-"))
+            os.utime(index_file, (10**9 - number, 10**9 - number))
+        (folder / f"ckpt-{named + 1}_temp").mkdir()
+        lines = [
+            f'{key}: "ckpt-{named}"\n' for key in ("model_checkpoint_path", "all_model_checkpoint_paths")
+        ]
+        (folder / "checkpoint").write_text("".join(lines))
+        found = answer(name)
+        path = re.fullmatch(re.escape(name) + r"/+ckpt-(\d+)", str(found))
+        return _Number(path[1]) if path else found
+
+
+@exercise("a_run-newest", right=newest_whole)
+def newest(answer: Function) -> str | None:
+    """The newest checkpoint of a folder that can be read."""
+    others = []  # what is no path of a checkpoint
+
+    def called(function: Function, *given: Any) -> Any:
+        found = _called(function, *given)
+        if isinstance(found, _Number) or found is None:
+            return found
+        others.append(found)
+        return str(found)
+
+    hint = judge(
         answer,
-        _errors,
-        drawn(lambda random: _padded(random, int(random.choice([11, 13, 18, 21]))), count=4),
+        _newest,
+        _kills(),
         misconceptions={
-            lambda x, y, weight: _errors(x, y, np.ones_like(weight)): _(
-                "The rows that fill up are counted like reviews. Multiply by the weights."
+            lambda _whole, _lost, _torn, named: named: _(
+                "This believes the file `checkpoint`, which may name what is not there."
             ),
-            lambda *rows: _errors(*rows, own_moments=True): _(
-                "The rows are normalised with the moments of their batch. Give the model the moving moments."
+            lambda whole, _lost, torn, named: named if named in whole + torn else None: _(
+                "This asks the file `checkpoint` alone, as `tf.train.latest_checkpoint` does, and finds"
+                " nothing if that names what is not there. Look at the files `ckpt-*.index` yourself."
+            ),
+            lambda whole, _lost, torn, _named: max(
+                {*whole}.intersection(sorted(whole + torn)[-2:]), default=None
+            ): _("More than the newest may be torn: go on down until one can be read."),
+            lambda whole, _lost, _torn, _named: max(whole, key=str, default=None): _(
+                "Sort the numbers, not the names: as text, `ckpt-9` comes after `ckpt-10`."
+            ),
+            lambda whole, _lost, torn, _named: max(whole + torn, default=None): _(
+                "An index can be there and be torn. Try to read each with `tf.train.list_variables`; where"
+                " that raises an error, take the one before."
             ),
         },
-        run=_called,
-        advice=_(
-            "Call the model as `evaluate` does. Sum the weights of all rows with label 0 and answer 1, then"
-            " of those with label 1 and answer 0."
-        ),
+        run=called,
+        advice=_("Go from the highest number down, and return the first path that can be read."),
     )
-
-
-def _break_even(fixed: float, per_row: float, devices: int) -> float:
-    return fixed / (per_row * (1 - 1 / devices))
-
-
-def _costs(random: np.random.Generator) -> tuple[float, float, int]:
-    """Returns costs of which some break even at so few rows that two rounded digits show."""
-    return float(random.integers(20, 90)), float(random.integers(1, 73)) / 8, int(random.integers(2, 17))
-
-
-@exercise("a_run-break-even", right=_break_even)
-def break_even(answer: Callable[..., Any]) -> str | None:
-    """The number of rows at which several devices are as fast as one."""
-    return judge(
-        answer,
-        _break_even,
-        drawn(_costs),
-        misconceptions={
-            lambda fixed, per_row, devices: fixed / per_row: _(
-                "This forgets that each of the devices still computes its share of the rows."
-            ),
-        },
-    )
+    if hint is not None and others:
+        return _(
+            "Your function gives `{found}`. Return a path without an ending, such as `{path}`, or `None`.",
+            found=others[0],
+            path='folder + "/ckpt-12"',
+        )
+    return hint

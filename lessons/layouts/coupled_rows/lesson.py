@@ -555,7 +555,7 @@ print(about(no, -0.5, 0.5), about(yes, -0.5, 0.5), "is b2")
 # If you measure accuracy on batches of 64, you never notice.
 #
 # So at inference, a model needs moments that don't depend on the batch.
-# Usually these are **moving averages**, which the layer keeps during training. Our model gets them in {lesson:a_run}.
+# Usually these are **moving averages**, which the layer keeps during training.
 # Here we take the simplest choice, the moments of the first 6,400 training reviews, computed once after training.
 # Then a review gets the same answer, whoever its neighbours are.
 

@@ -22,7 +22,7 @@ from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from lessons.layouts.small_model import logits_of, small_model, small_values
+from lessons.layouts.save_and_serve.small_model import logits_of, small_model, small_values
 
 Texts = Sequence[str]
 

@@ -14,7 +14,7 @@
 # - load it in another process and test what it predicts there.
 #
 # **Time:** 40 minutes.
-# **You need to know:** {lesson:coupled_rows} (moments of the batch), {lesson:a_run} (checkpoints, moving moments)
+# **You need to know:** {lesson:coupled_rows} (moments of the batch, moving averages), {lesson:a_run} (checkpoints)
 # and {lesson:splitting_the_model} (splitting the model).
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
@@ -31,7 +31,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% rows-text [markdown]
 # ## Texts become rows
 #
-# Lessons {number:one_step} to {number:splitting_the_model} trained on rows of numbers.
+# Lessons {number:one_step} to {number:any_mesh} trained on rows of numbers.
 # A server gets texts, so it must make the same rows.
 # It takes a layer of Keras, here called the *vectorizer*, and these steps:
 #
@@ -72,7 +72,7 @@ print(f"{len(row)=}, {not_zero=}")
 # `batch` splits the rows over four pairs,
 # and `model` splits the 48 hidden units over the two devices of a pair.
 #
-# Model and training step are those of {lesson:a_run}, but the step returns the loss alone,
+# Model and training step are those of {lesson:coupled_rows}, with moving averages, but the step returns the loss alone,
 # and the model has two methods, `hidden` and `logits`, which the export will need.
 # Without layouts the class `MLP` makes ordinary variables, `tf.Variable`.
 
@@ -413,7 +413,7 @@ print(f"{accuracy > 0.8=}")
 # The accuracy is above 0.8.
 # So a model in shards can serve on its mesh.
 # With the moments of the batch, which couple the rows, predictions would depend on the other reviews:
-# {lesson:a_run} said what becomes of one alone.
+# {lesson:coupled_rows} said what becomes of one alone.
 #
 # **Exercise 2.** A web page that shows a prediction needs words, not columns.
 # Write the class `Labeller`: its `__call__`, with an `input_signature`, takes a tensor of any number of texts
@@ -501,7 +501,7 @@ print(f"{largest_difference(predicted, together)=}")
 #
 # Who loads the export needs a device with room for whole variables.
 # Who wants shards again must say how: `MLP` with the loaded values and `LAYOUTS`,
-# or the checkpoint restored into a model with layouts, as in {lesson:splitting_the_model},
+# or the checkpoint restored into a model with layouts, as in {lesson:any_mesh},
 # without any export.
 #
 # Can the eight devices of this process use the loaded functions?
