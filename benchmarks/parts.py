@@ -14,19 +14,22 @@ import numpy as np
 
 from benchmarks.steps import (
     BATCH_SIZE,
+    FEATURES,
+    HIDDEN,
     LESSON,
-    MESHES,
+    SCHEMES,
     STEPS_IN_A_CALL,
     Dims,
     Steps,
     Train,
-    random_examples,
     seconds_a_step,
+    stacked_batches,
+    stacks_on_disk,
 )
 from course_lib import collectives
-from course_lib.data.examples import Examples
 
 ALONE = [("nothing", 8)]  # a mesh whose dimension splits no axis
+WHOLE_SPECS = {name: [LESSON.WHOLE] * len(spec) for name, spec in LESSON.specs.items()}
 
 Parts = dict[str, Any]
 
@@ -34,48 +37,61 @@ Parts = dict[str, Any]
 def measure() -> dict[str, Parts]:
     """Returns the parts of a step of each scheme: medians, in seconds, its measurements taking turns.
 
-    `packing` is choosing rows on the host and sending each device its own; `dispatch` a step with one number
-    in place of each tensor and nothing to exchange; `arithmetic` what it takes longer with as many numbers as
-    a device has of each tensor; `collectives` what the scheme's `step` takes beyond both, on batches that lie
-    on the devices already; `loop` a step of the training loop. Then come the number of its collectives, and
-    the bytes that a device holds of all their results.
+    `packing` is sending each device its part of the batches; `dispatch` a step with one number in place of
+    each tensor and nothing to exchange; `adam` what it takes longer with a device's weights and
+    a single review; `reviews` what as many reviews as a device has take beyond that; `collectives` what the
+    scheme's `step` takes beyond all three, on batches that lie on the devices already; `loop` a step of the
+    program's training from files, and `single` one that is called by itself, its loss read each time;
+    `unread` the same with the losses read together, after as many steps as a call of `loop` has; `means` the
+    same as `single` with loss and accuracy reduced apart from the gradients. Then come the number of its
+    collectives, and the bytes that a device holds of all their results.
     """
-    examples = random_examples()
-    return {scheme: _of_a_step(dims, examples) for scheme, dims in MESHES.items()}
+    stacks = stacks_on_disk()
+    return {scheme: _of_a_step(*of_mesh, stacks) for scheme, of_mesh in SCHEMES.items()}
 
 
-def _of_a_step(dims: Dims, examples: Examples) -> Parts:
-    steps = Steps(dims)
-    split = {axis: dict(dims).get(dim, 1) for axis, dim in LESSON.SPLITS.items()}
-    features, hidden = 1200 // split["features"], 48 // split["hidden"]
-    alone = _on_devices(Steps(ALONE, (features, hidden, 2)), BATCH_SIZE // split["batch"], features)
-    turns = {
-        "packing": _calls(lambda: steps.chosen(examples, STEPS_IN_A_CALL)),
-        "tiny": _calls(_on_devices(Steps(ALONE, (1, 1, 1)), 1, 1)),
-        "share": _calls(alone),
-        "step": _calls(_on_devices(steps, BATCH_SIZE, 1200)),
-        "loop": steps.together(examples),
-    }
-    medians = seconds_a_step(turns)
-    found = collectives(steps.step, *steps.chosen(examples), combine=True)
+def _of_a_step(dims: Dims, specs: Any, stacks: Any) -> Parts:
+    steps, batches, sizes = Steps(dims, specs), stacked_batches(), dict(dims)
+    share = FEATURES // sizes.get("feature", 1), HIDDEN // sizes.get("model", 1)
+    placed = steps.placed(*batches)
+    medians = seconds_a_step(
+        {
+            "packing": _calls(lambda: steps.placed(*batches)),
+            "tiny": _alone(1, (1, 1)),
+            "one": _alone(1, share),
+            "share": _alone(BATCH_SIZE // sizes["batch"], share),
+            "step": steps.on_devices(placed),
+            "loop": Steps(dims, specs).together(stacks),
+            "single": Steps(dims, specs).one_by_one(stacks),
+            "unread": Steps(dims, specs).one_by_one(stacks, read_every=STEPS_IN_A_CALL),
+            "means": Steps(dims, specs).one_by_one(stacks, means=True),
+        }
+    )
+    single = LESSON.place(batches[0][0], steps.layouts["x"]), LESSON.place(batches[1][0], steps.layouts["y"])
+    step, rate = np.float32(1), LESSON.LEARNING_RATE
+    found = collectives(LESSON.train_step, steps.model, *single, step, rate, combine=True)
     return {
         "packing": medians["packing"],
         "dispatch": medians["tiny"],
-        "arithmetic": medians["share"] - medians["tiny"],
+        "adam": medians["one"] - medians["tiny"],
+        # Next to nothing: turns differ by more
+        "reviews": max(0.0, medians["share"] - medians["one"]),
         "collectives": medians["step"] - medians["share"],
         "step": medians["step"],
         "loop": medians["loop"],
+        "single": medians["single"],
+        "unread": medians["unread"],
+        "means": medians["means"],
         "num_collectives": len(found),
         "payload_bytes": sum(each.payload_bytes for each in found),
     }
 
 
-def _on_devices(steps: Steps, batch_size: int, features: int) -> Callable[[], object]:
-    """Returns a call of several steps on batches that lie on the devices already."""
-    stack = STEPS_IN_A_CALL, batch_size
-    rows = np.random.standard_normal((*stack, features)).astype("float32")
-    batches = steps.packed(rows, np.zeros(stack, int))
-    return lambda: steps.several(*batches).numpy()
+def _alone(batch_size: int, sizes: tuple[int, int]) -> Train:
+    """Returns steps on a mesh where every device has all of tensors of these sizes."""
+    steps, stack = Steps(ALONE, WHOLE_SPECS, sizes), (STEPS_IN_A_CALL, batch_size)
+    rows = np.random.standard_normal((*stack, sizes[0])).astype("float32")
+    return steps.on_devices(steps.placed(rows, np.zeros(stack, int)))
 
 
 def _calls(call: Callable[[], object]) -> Train:

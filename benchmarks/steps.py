@@ -1,33 +1,32 @@
-"""Training steps of `splitting_the_model`'s plain program, 32 in a call as `a_run` teaches it."""
+"""Training steps of `faster`'s plain program on the meshes of the three schemes, 32 in a call and one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from benchmarks.programs import program
-from course_lib.data.examples import Examples
 from course_lib.explorers.measuring import median_seconds
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
 
-BATCH_SIZE, STEPS_IN_A_CALL, STEPS_IN_A_TURN, LEARNING_RATE = 64, 32, 128, 1e-2
-LESSON = program("splitting_the_model")
-MESHES = LESSON.MESHES
-
-Train = Callable[[int], object]  # trains a number of steps
+LESSON, WHOLE_GAME = program("faster"), program("whole_game")
+BATCH_SIZE, STEPS_IN_A_CALL, STEPS_IN_A_TURN = LESSON.BATCH_SIZE, LESSON.STEPS_IN_A_CALL, 128
+FEATURES, HIDDEN, NUM_EXAMPLES = 1200, 48, 16_384
 Dims = list[tuple[str, int]]  # of a mesh
-
-
-def random_examples() -> Examples:
-    """Returns examples of the shape of the IMDB reviews, with a signal that can be learnt."""
-    features = np.random.default_rng(0).standard_normal((25_000, 1200), np.float32)
-    return Examples(features, (features[:, :100].sum(axis=1) > 0).astype(np.int64))
+Train = Callable[[int], object]  # trains a number of steps
+SCHEMES: dict[str, tuple[Dims, Mapping[str, Any]]] = {
+    "data": ([("batch", 8)], WHOLE_GAME.specs),
+    "model": ([("batch", 4), ("model", 2)], WHOLE_GAME.split_specs),
+    "spatial": ([("batch", 2), ("feature", 2), ("model", 2)], WHOLE_GAME.cube_specs),
+}
 
 
 def seconds_a_step(trains: Mapping[str, Train]) -> dict[str, float]:
@@ -37,54 +36,79 @@ def seconds_a_step(trains: Mapping[str, Train]) -> dict[str, float]:
 
 
 class Steps:
-    """The program's model and step on a mesh.
+    """The program's model and steps on a mesh.
 
     Args:
-        dims: of the mesh; what splits an axis is the program's `SPLITS`.
-        sizes: the numbers of features, hidden units and classes.
+        dims: of the mesh.
+        specs: the sharding specs by name, as the program has them.
+        sizes: the numbers of features and hidden units.
     """
 
-    def __init__(self, dims: Dims, sizes: tuple[int, int, int] = (1200, 48, 2)) -> None:
-        self.layouts = LESSON.make_layouts(dims)
-        draw, (features, hidden, classes) = np.random.default_rng(0).normal, sizes
+    def __init__(
+        self, dims: Dims, specs: Mapping[str, Any], sizes: tuple[int, int] = (FEATURES, HIDDEN)
+    ) -> None:
+        self.layouts = LESSON.layouts_on(dtensor.create_mesh(dims, device_type="CPU"), specs)
+        draw, (features, hidden) = np.random.default_rng(0).normal, sizes
         values = {"W1": draw(0, np.sqrt(2 / features), (features, hidden)), "b1": np.zeros(hidden)}
-        values |= {"W2": draw(0, np.sqrt(2 / hidden), (hidden, classes)), "b2": np.zeros(classes)}
-        self.model = LESSON.MLP({k: v.astype("float32") for k, v in values.items()}, self.layouts)
+        values |= {"W2": draw(0, np.sqrt(2 / hidden), (hidden, 2)), "b2": np.zeros(2)}
+        LESSON.values = {name: value.astype("float32") for name, value in values.items()}
+        self.model = LESSON.Model(self.layouts)
 
-    def step(self, x: Any, y: Any) -> Any:
-        """Trains on one batch; returns loss and accuracy, still computed."""
-        return LESSON.train_step(self.model, x, y, LEARNING_RATE)
+    def together(self, stacks: Any) -> Train:
+        """Returns a function that trains as the program does: stacks of batches, each in one call."""
+        calls = LESSON.train(self.model, self.layouts, stacks)
+        return lambda num_steps: list(itertools.islice(calls, num_steps // STEPS_IN_A_CALL))
 
-    @tf.function
-    def several(self, x: Any, y: Any) -> Any:
-        """Trains on stacked batches in one call; returns the means of loss and accuracy, still computed."""
-        total = tf.zeros(2)
-        for i in tf.range(x.shape[0]):
-            total += tf.stack(self.step(tf.gather(x, i), tf.gather(y, i)))
-        return total / x.shape[0]
+    def one_by_one(self, stacks: Any, *, means: bool = False, read_every: int = 1) -> Train:
+        """Returns a function that trains one step a call, and reads losses and accuracies.
 
-    def packed(self, features: Any, labels: Any) -> tuple[Any, ...]:
-        """Returns a batch, or stacked ones, `[steps, batch, ...] global`, on the mesh."""
-        return tuple(self._packed(name, array) for name, array in {"x": features, "y": labels}.items())
+        Args:
+            stacks: of batches.
+            means: whether loss and accuracy are reduced as means, apart from the gradients.
+            read_every: after how many steps theirs are read; it divides the number of steps of a turn.
+        """
+        steps = self._single_steps(stacks, means=means, read_every=read_every)
+        return lambda num_steps: list(itertools.islice(steps, num_steps // read_every))
 
-    def _packed(self, name: str, array: Any) -> Any:
-        layout = self.layouts[name]
-        stacked = [dtensor.UNSHARDED] * (array.ndim - layout.rank) + list(layout.sharding_specs)
-        return LESSON.place(array, dtensor.Layout(stacked, layout.mesh))
+    def _single_steps(
+        self, stacks: Any, *, means: bool, read_every: int
+    ) -> Iterator[list[tuple[float, float]]]:
+        train_step, rate = (
+            (WHOLE_GAME.train_step, ()) if means else (LESSON.train_step, (LESSON.LEARNING_RATE,))
+        )
+        unread = []
+        for step, (x, y) in enumerate(stacks.unbatch().as_numpy_iterator(), 1):
+            placed = LESSON.place(x, self.layouts["x"]), LESSON.place(y, self.layouts["y"])
+            unread.append(train_step(self.model, *placed, np.float32(step), *rate))
+            if len(unread) == read_every:
+                yield [(float(loss), float(accuracy)) for loss, accuracy in unread]
+                unread = []
 
-    def chosen(self, examples: Examples, *num_batches: int) -> tuple[Any, ...]:
-        """Returns random rows as a batch, or as several, on the mesh."""
-        rows = np.random.randint(len(examples), size=(*num_batches, BATCH_SIZE))
-        return self.packed(examples.features[rows], examples.labels[rows])
+    def placed(self, features: Any, labels: Any) -> tuple[Any, Any]:
+        """Returns stacked batches, `[steps, batch, ...] global`, on the mesh."""
+        return (
+            LESSON.place_stacked(features, self.layouts["x"]),
+            LESSON.place_stacked(labels, self.layouts["y"]),
+        )
 
-    def together(self, examples: Examples) -> Train:
-        """Returns a function that trains 32 steps a call; the next batches are packed meanwhile."""
-        ready = [self.chosen(examples, STEPS_IN_A_CALL)]
+    def on_devices(self, batches: tuple[Any, Any]) -> Train:
+        """Returns a function that trains on stacked batches which lie on the devices already."""
+        step, rate = np.float32(1), LESSON.LEARNING_RATE
 
         def train(num_steps: int) -> None:
             for _call in range(num_steps // STEPS_IN_A_CALL):
-                means = self.several(*ready.pop())
-                ready.append(self.chosen(examples, STEPS_IN_A_CALL))
-                means.numpy()
+                LESSON.train_steps(self.model, *batches, step, rate)[0].numpy()
 
         return train
+
+
+def stacks_on_disk() -> Any:
+    """Returns the program's data set of files, with no end."""
+    files = LESSON.write_files(*LESSON.made_up_reviews(NUM_EXAMPLES), tempfile.mkdtemp(), 4096)
+    return LESSON.stacks_of(files, 1024).repeat()
+
+
+def stacked_batches() -> tuple[Any, Any]:
+    """Returns the batches of one call, as arrays."""
+    x, y = LESSON.made_up_reviews(STEPS_IN_A_CALL * BATCH_SIZE)
+    return x.reshape(STEPS_IN_A_CALL, BATCH_SIZE, -1), y.reshape(STEPS_IN_A_CALL, BATCH_SIZE)

@@ -52,15 +52,18 @@ class Dense(tf.Module):
 
 
 class TutorialMLP(tf.Module):
-    """Two dense layers with batch normalisation between them, two layouts given by hand."""
+    """Two dense layers, by default with batch normalisation between them, two layouts given by hand."""
 
-    def __init__(self, hidden: Any, logits: Any) -> None:
+    def __init__(self, hidden: Any, logits: Any, *, normalised: bool) -> None:
         super().__init__()
+        self.normalised = normalised
         self.hidden, self.logits = Dense(1200, 48, hidden, [0, 1]), Dense(48, 2, logits, [0, 2])
 
     def __call__(self, inputs: Any) -> Any:
-        """Returns the logits `[batch, classes] global`, normalised over the batch: two sums over it."""
+        """Returns the logits `[batch, classes] global`; normalising over the batch takes two sums over it."""
         hidden = tf.nn.relu(self.hidden(inputs))
+        if not self.normalised:
+            return self.logits(hidden)
         mean, variance = tf.nn.moments(hidden, axes=[0])
         return self.logits(tf.nn.batch_normalization(hidden, mean, variance, 0.0, 1.0, 1e-5))
 
@@ -99,7 +102,7 @@ def train_step(model: TutorialMLP, inputs: Any, labels: Any, learning_rate: floa
     return {"loss": loss / num_rows, "accuracy": 1.0 - tf.reduce_sum(misses) / num_rows}
 
 
-def training(scheme: str, examples: Examples) -> Callable[[int], float]:
+def training(scheme: str, examples: Examples, *, normalised: bool = True) -> Callable[[int], float]:
     """Returns a function that trains some steps, writing the bar to stdout, and returns the last loss.
 
     The batches come ready from `tf.data`; the tutorial's also makes the features anew in every epoch.
@@ -107,11 +110,12 @@ def training(scheme: str, examples: Examples) -> Callable[[int], float]:
     Args:
         scheme: one of `SCHEMES`.
         examples: the training set, taken in its order, again and again.
+        normalised: whether the model has the tutorial's batch normalisation.
     """
     dims, *specs = SCHEMES[scheme]
     mesh = dtensor.create_mesh(dims, devices=[f"CPU:{at}" for at in range(8)])
     hidden, logits, of_inputs, of_labels = (dtensor.Layout(each, mesh) for each in (*specs, ["batch"]))
-    model = TutorialMLP(hidden, logits)
+    model = TutorialMLP(hidden, logits, normalised=normalised)
     sliced = tf.data.Dataset.from_tensor_slices((examples.features, examples.labels))
     batches = iter(sliced.batch(BATCH_SIZE, drop_remainder=True).repeat())
 

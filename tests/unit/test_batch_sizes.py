@@ -8,8 +8,8 @@ from course_lib.widgets.base import key
 from tests.course import from_lesson
 from tests.explored import choose, nodes, press, text_of
 
-BATCH_SIZES, BatchSizeExplorer = from_lesson("a_run.explorer", "BATCH_SIZES", "BatchSizeExplorer")
-step_times = from_lesson("a_run", "step_times")
+BATCH_SIZES, BatchSizeExplorer = from_lesson("faster.explorer", "BATCH_SIZES", "BatchSizeExplorer")
+step_times = from_lesson("faster", "step_times")
 
 
 def recorded(size, one, eight):

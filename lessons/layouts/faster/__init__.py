@@ -1,0 +1,1 @@
+"""When are eight devices faster than one?"""
