@@ -17,6 +17,12 @@ def layouts_hint(
 
     Where an entry is wrong, the tensor's hint is said.
     """
+    wrong = [name for name, wanted in right.items() if answer.get(name) != wanted]
+    return form_hint(answer, right) or (hints[wrong[0]] if wrong else None)
+
+
+def form_hint(answer: Mapping[str, object], right: Mapping[str, LayoutSpec]) -> str | None:
+    """Returns what is wrong with the first layout that has other axes or another mesh than the right one."""
     for name, wanted in right.items():
         layout = answer.get(name)
         if not isinstance(layout, LayoutSpec):
@@ -30,6 +36,4 @@ def layouts_hint(
             )
         if layout.mesh != wanted.mesh:
             return _("Use the mesh {mesh}.", mesh=wanted.mesh)
-        if layout != wanted:
-            return hints[name]
     return None

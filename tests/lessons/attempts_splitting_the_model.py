@@ -1,5 +1,7 @@
 """Attempts at the exercises of `splitting_the_model`."""
 
+import numpy as np
+
 import course_lib
 from tests.lessons.attempts import Attempts
 
@@ -7,57 +9,115 @@ tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
 
 WHOLE = dtensor.UNSHARDED
-WIDE, NARROW = (
+NARROW, OTHER = (
     dtensor.create_mesh(dims, device_type="CPU")
     for dims in ([("batch", 2), ("model", 4)], [("batch", 4), ("model", 2)])
 )
-SPECS = {
-    "W1": [WHOLE, "model"],
-    "b1": ["model"],
-    "y1": ["batch", "model"],
-    "W2": ["model", WHOLE],
-    "b2": [WHOLE],
-    "y2": ["batch", WHOLE],
-}
+ROWS, COLUMNS = ["model", WHOLE], [WHOLE, "model"]
+SPECS = {"x": ["batch", "model"], "U1": ROWS, "D1": COLUMNS, "U2": ROWS, "D2": COLUMNS}
 
 
-def layouts(mesh=WIDE, **changed):
+def layouts(mesh=NARROW, **changed):
     return {name: dtensor.Layout(spec, mesh) for name, spec in {**SPECS, **changed}.items()}
 
 
-def multiply(x_parts, weight_parts, mesh, *, over="feature", of_group=tf.add_n):
-    products = [tf.matmul(x, W1) for x, W1 in zip(x_parts, weight_parts, strict=True)]
-    places = mesh.local_device_locations()
-
-    def group(place):
-        others = [{**at, over: place[over]} == place for at in places]
-        return [each for each, beside in zip(products, others, strict=True) if beside]
-
-    return [of_group(group(place)) for place in places]
+def in_tensorflow(*own):
+    x, w1, b1, w2, b2, add_up = own
+    partial = tf.matmul(tf.nn.relu(tf.matmul(x, w1) + b1), w2)
+    return tf.constant(add_up(partial)) + b2
 
 
-def own_parts(x_parts, weight_parts, mesh):
-    return [x @ W1 for x, W1 in zip(x_parts, weight_parts, strict=True)]
+def bias_shared_out(*own):
+    x, w1, b1, w2, b2, add_up = own
+    devices = add_up(np.ones(1))[0]
+    return add_up(np.maximum(x @ w1 + b1, 0) @ w2 + b2 / devices)
+
+
+def bias_in_place(*own):
+    x, w1, b1, w2, b2, add_up = own
+    logits = add_up(np.maximum(x @ w1 + b1, 0) @ w2)
+    logits += b2
+    return logits
+
+
+def number_by_number(*own):
+    x, w1, b1, w2, b2, add_up = own
+    partial = np.maximum(x @ w1 + b1, 0) @ w2
+    return np.array([[add_up(each) for each in row] for row in partial]) + b2
+
+
+def added_before_relu(*own):
+    x, w1, b1, w2, b2, add_up = own
+    return np.maximum(add_up(x @ w1 + b1), 0) @ w2 + b2
+
+
+def without_b1(*own):
+    x, w1, _b1, w2, b2, add_up = own
+    return add_up(np.maximum(x @ w1, 0) @ w2) + b2
+
+
+def relu_of_logits(*own):
+    return np.maximum(bias_in_place(*own), 0)
+
+
+def nothing(*own):
+    bias_in_place(*own)
+
+
+def bias_first(*own):
+    x, w1, b1, w2, b2, add_up = own
+    return add_up(np.maximum(x @ w1 + b1, 0) @ w2 + b2)
+
+
+def hidden_added(*own):
+    x, w1, b1, w2, b2, add_up = own
+    return add_up(np.maximum(x @ w1 + b1, 0)) @ w2 + b2
+
+
+def own_half(*own):
+    x, w1, b1, w2, b2, _add_up = own
+    return np.maximum(x @ w1 + b1, 0) @ w2 + b2
+
+
+def averaged(*own):
+    x, w1, b1, w2, b2, add_up = own
+    return add_up(np.maximum(x @ w1 + b1, 0) @ w2) / 2 + b2
 
 
 ATTEMPTS = {
-    "splitting_the_model-layouts": Attempts(
-        right=(dict(reversed(layouts().items())),),
+    "splitting_the_model-logits": Attempts(
+        right=(in_tensorflow, bias_shared_out, bias_in_place, number_by_number),
         wrong=(
-            (layouts(W1=["model", WHOLE]), "then `hidden`"),
-            (layouts(b1=[WHOLE]), "added to `x @ W1`"),
-            (layouts(y1=["batch", WHOLE]), "columns of `W1`"),
-            (layouts(W2=[WHOLE, WHOLE]), "sums over `hidden`"),
-            (layouts(y2=[WHOLE, WHOLE]), "rows of `y2`"),
-            (layouts(y1=["batch"]), "2 axes"),
-            (layouts(NARROW), "Use the mesh"),
+            (bias_first, "several times"),
+            (hidden_added, "are different ones"),
+            (added_before_relu, "are different ones"),
+            (without_b1, "`b1` is missing"),
+            (relu_of_logits, "may be negative"),
+            (own_half, "not complete"),
+            (averaged, "of the whole arrays"),
+            (nothing, "Does it end with `return`?"),
         ),
     ),
-    "splitting_the_model-product": Attempts(
-        right=(multiply, lambda *inputs: [part.numpy() for part in multiply(*inputs)]),
+    "splitting_the_model-narrow": Attempts(
+        right=(dict(reversed(layouts().items())),),
         wrong=(
-            (own_parts, "still partial sums"),
-            (lambda *inputs: multiply(*inputs, of_group=lambda parts: sum(parts) / len(parts)), "`x @ W1`"),
+            (
+                layouts(x=["batch", WHOLE], U1=COLUMNS, D1=ROWS, U2=COLUMNS, D2=ROWS),
+                "114,692. A cut between the hidden units",
+            ),
+            (layouts(x=["batch", WHOLE]), "131,076. The rows of `U1`"),
+            (layouts(U1=COLUMNS, D1=ROWS, U2=COLUMNS, D2=ROWS), "315,396. The rows of `U1`"),
+            (layouts(U2=COLUMNS, D2=ROWS), "Is the stream cut in the same way"),
+            (
+                layouts(U1=["model", "batch"], U2=["model", "batch"]),
+                "151,556. Weights that are cut over `batch`",
+            ),
+            (layouts(D1=[WHOLE, WHOLE]), "more than a quarter of 'D1'"),
+            (layouts(x=[WHOLE, "model"]), "Split them over `batch`"),
+            (layouts(U1=["batch", "model"]), "TensorFlow refuses"),
+            (layouts(U1=["model"]), "has 2 axes"),
+            (layouts(OTHER), "Use the mesh"),
         ),
+        takes_long=True,
     ),
 }

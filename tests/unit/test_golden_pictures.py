@@ -15,15 +15,16 @@ from course_lib.specs.explanation import Explanation
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.move import Move
-from course_lib.specs.plan import data_parallel
+from course_lib.specs.plan import Plan, data_parallel
 from course_lib.specs.sharding import numbered_tensor
+from lessons.layouts.scheme import Scheme
 from lessons.strategies.global_batches import ReceivedExamples
 from tests.code_choices import SPATIAL
 from tests.course import from_lesson
 from tests.drawn import SVG, tree
 
 FourCollectives = from_lesson("all_reduce.four_collectives", "FourCollectives")
-Scheme = from_lesson("splitting_the_model.scheme", "Scheme")
+Alternatives = from_lesson("splitting_the_model.alternatives", "Alternatives")
 
 FOLDER = Path(__file__).parent / "pictures"
 GRID = MeshSpec([("x", 4), ("y", 2)])
@@ -70,6 +71,9 @@ PICTURES = {
     ),
     "scheme-data-parallel": lambda: Scheme(data_parallel(4), {**PARAMETERS, "labels": ("batch",)}, SIZES),
     "scheme-spatial": lambda: Scheme(SPATIAL, PARAMETERS, SIZES),
+    "ways-to-lay-out": lambda: Alternatives(
+        "W1", PARAMETERS["W1"], SIZES, [Plan("whole", FOUR, {}), Plan("columns", FOUR, {"hidden": "batch"})]
+    ),
     "four-collectives": FourCollectives,
     "received-unevenly": lambda: ReceivedExamples([[[0, 1], [2, 3]], [[4], []]]),
     "received-in-large-parts": lambda: ReceivedExamples([[range(16), [*range(16, 31), 40]]]),

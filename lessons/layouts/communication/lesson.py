@@ -629,7 +629,8 @@ print("gradient", dtensor.fetch_layout(gradients[0]).sharding_specs)
 # If the previous layer sums over the columns of this gradient, it needs an all-reduce, too.
 #
 # You can prevent that: relayout the right side to rows before you add it.
-# `dtensor.relayout` has a gradient. In the backward pass it brings the gradient back to the layout before the relayout:
+# `dtensor.relayout` has a gradient.
+# Where the relayout gathers, as here, the backward pass brings the gradient back to the layout before the relayout:
 
 # %% relayout-gradient
 def gradients_of_sum(left, right):

@@ -1,24 +1,30 @@
 # %% [markdown]
-# # Model-parallel and spatial-parallel training
+# # Splitting the model
 #
-# In lessons {number:one_step} and {number:a_run} every device held the whole model.
-# What if it is too large for one device?
-# What can you split then, what do the devices have to exchange,
-# and can a training that began with whole weights go on with split ones?
+# A single weight matrix of 50,000 × 50,000 numbers takes 10 GB in float32.
+# Its gradient takes another 10, and the two running averages that Adam keeps take 20 more.
+# That is 40 GB for one matrix.
 #
-# After this lesson you can
+# Data parallelism, the scheme of the lessons so far, is no help.
+# It gives every device a copy of the whole model,
+# so a matrix that doesn't fit on one device doesn't fit on a thousand.
+# With more devices there is only one way out: cut the matrix.
 #
-# - train one model under data-, model- and spatial-parallel layouts,
-#   and say what each device holds and receives;
-# - lay out consecutive layers so that they agree, tensor by tensor or from the names of their axes;
-# - carry a training from any mesh to any other through its checkpoint.
+# In this lesson you do. The model and the training step stay as they are, but for a line here and there.
+# What changes is the layouts.
+# The price is conversation.
+# Devices that each hold a piece of the model have to talk to one another in the middle of a step,
+# and one question runs through the whole lesson: *how much do they have to say?*
 #
-# **Time:** 45 minutes.
-# **You need to know:** {lesson:one_step} (a step and its all-reduces) and, of {lesson:a_run},
-# what a checkpoint holds.
+# **After this lesson you can**
 #
-# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
-# > DTensor is experimental: its names may change.
+# - split one model over several devices, and say what each of them holds and what it exchanges;
+# - lay out consecutive layers so that they fit together;
+# - see a layout that costs too much before you run it.
+#
+# **Time:** 35 minutes.
+# **You need to know:** a training step and its all-reduces ({lesson:one_step}),
+# and what products and sums of split matrices exchange ({lesson:communication}).
 
 # %%
 LANGUAGE = "en"
@@ -28,90 +34,107 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% schemes-text [markdown]
-# ## Three ways to split one model
+# %% data-text [markdown]
+# ## One cut through the hidden units
 #
-# Eight devices are to train one model.
-# `AXES` gives the axes of its tensors names, `MESHES` lists three meshes,
-# and `SPLITS` says which mesh dimension splits which axis, if the mesh has it.
-# Dimension and axis may have one name, as `batch` has, or two:
-# `feature` splits the axis `features`, and `model` splits `hidden`.
-#
-# A mesh with its splits is a `Plan`.
-# Each picture shows one, with the same batch `x` and weights `W1` and `W2`.
-# `SIZES` and `drawn` are for these pictures.
+# Our network is the one that you know.
+# A batch `x` of 64 reviews, 1,200 features each, is multiplied by `W1`; that gives 48 hidden units.
+# The hidden units are multiplied by `W2`; that gives two logits.
+# Under data parallelism, this is who holds what:
 
-# %% pictures
-from IPython.display import display
-
+# %% data
 from course_lib import MeshSpec, Plan
-from lessons.layouts.splitting_the_model.scheme import Scheme
+from lessons.layouts.scheme import Scheme
 
-AXES = {"W1": ("features", "hidden"), "b1": ("hidden",)}
-AXES |= {"W2": ("hidden", "classes"), "b2": ("classes",)}
-AXES |= {"x": ("batch", "features"), "y": ("batch",)}
-SPLITS = {"batch": "batch", "features": "feature", "hidden": "model"}
-MESHES = {"data": [("batch", 8)], "model": [("batch", 4), ("model", 2)]}
-MESHES["spatial"] = [("batch", 2), ("feature", 2), ("model", 2)]
+drawn_axes = {
+    "x": ("batch", "features"),
+    "W1": ("features", "hidden"),
+    "W2": ("hidden", "classes"),
+}
+sizes = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 
-SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
-drawn = {name: AXES[name] for name in ("x", "W1", "W2")}
-for scheme, dims in MESHES.items():
-    splits = {axis: dim for axis, dim in SPLITS.items() if dim in dict(dims)}
-    display(Scheme(Plan(scheme, MeshSpec(dims), splits), drawn, SIZES))
+row_of_eight = MeshSpec([("batch", 8)])
+data_parallel = Plan("data", row_of_eight, {"batch": "batch"})
+Scheme(data_parallel, drawn_axes, sizes)
 
 # %% model-text [markdown]
-# The picture *data* is of *data parallelism*: the rows of `x` are split,
-# and every device holds both weights whole.
-# *model* is *model parallelism*: the hidden units are split too, the columns of `W1` and the rows of `W2`.
-# *spatial* is what TensorFlow's tutorial calls *spatial parallelism* (not its usual sense):
-# the features are split as well, the columns of `x` and the rows of `W1`.
+# The numbers in a block are the devices that hold it.
+# The reviews are dealt out eight ways, but both weights lie whole on every device.
+# More devices would make the strips of `x` thinner. They would never make `W1` smaller.
 #
-# ## One model and one step for all three
+# So arrange the same eight devices as a grid of 4 × 2.
+# Along the first dimension, `batch`, they go on sharing out the reviews.
+# Along the second, `model`, they share out the *hidden units*:
+
+# %% model
+grid = MeshSpec([("batch", 4), ("model", 2)])
+splits = {"batch": "batch", "hidden": "model"}
+model_parallel = Plan("model", grid, splits)
+Scheme(model_parallel, drawn_axes, sizes)
+
+# %% model-read [markdown]
+# Follow one hidden unit through this picture.
+# A *column* of `W1` computes it, and a *row* of `W2` consumes it.
+# So a single cut through the hidden units runs between the columns of `W1` and between the rows of `W2`.
+# That cut is **tensor parallelism**;
+# this way of making it, columns first and rows second, is known from Megatron-LM.
+# There `W1` is called *column-parallel*, and `W2` *row-parallel*.
+# (TensorFlow's tutorial calls it model parallelism, and so does our mesh dimension.)
 #
-# The next cell loads the reviews and draws initial values.
-# Model and step compute what those of {lesson:one_step} do;
-# neither says what is split: the class takes each variable's layout from a dictionary.
+# Now look at devices 0 and 1. They hold the same 16 reviews, but different halves of the hidden units.
+# Together they make up one complete model; the grid has four such pairs.
+# Where data parallelism kept eight copies of the model, four are left.
 #
-# `shard` sends each device its part of an array, as in {lesson:one_step}.
-# `place` makes an ordinary tensor where the layout is `None`, and else calls `shard`.
-# Nothing is evaluated here, so the moving moments of {lesson:a_run} are left out.
-# They would be laid out as `b1` is, and an optimizer's slot as its variable.
+# ## The cut in code
+#
+# To make the cut, you write a layout for each tensor. Here are all six:
 
-# %% load
-import numpy as np
-
-from course_lib import collectives, data, live, outcome, shard
-
+# %% by-hand
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor
 
-SOURCE = None  # the stand-in, or what COURSE_DATA says; "tfds" is the real set
-reviews = data.tf_idf(data.load_imdb(SOURCE))
-train_x, train_y = reviews.train.features, reviews.train.labels
-draw = np.random.default_rng(0).normal
-values = {"W1": draw(0, np.sqrt(2 / 1200), (1200, 48)), "b1": np.zeros(48)}
-values |= {"W2": draw(0, np.sqrt(2 / 48), (48, 2)), "b2": np.zeros(2)}
-values = {name: value.astype("float32") for name, value in values.items()}
+WHOLE = dtensor.UNSHARDED
+mesh = dtensor.create_mesh(
+    [("batch", 4), ("model", 2)], device_type="CPU"
+)
+by_hand = {
+    "x": dtensor.Layout(["batch", WHOLE], mesh),
+    "y": dtensor.Layout(["batch"], mesh),
+    "W1": dtensor.Layout([WHOLE, "model"], mesh),
+    "b1": dtensor.Layout(["model"], mesh),
+    "W2": dtensor.Layout(["model", WHOLE], mesh),
+    "b2": dtensor.Layout([WHOLE], mesh),
+}
 
+# %% mlp-text [markdown]
+# `"model"` occurs three times, once for each tensor that has hidden units:
+# in the columns of `W1`, in `b1`, and in the rows of `W2`.
+#
+# The model and the step are those of {lesson:one_step}, to the letter.
+# Read them with one question in mind: where do they say along which axis anything is cut?
 
-# %% model
-def place(array, layout):
-    return tf.constant(array) if layout is None else shard(array, layout)
+# %% mlp
+from course_lib import shard
 
 
 class MLP(tf.Module):
-    def __init__(self, values, layouts):
+    def __init__(self, values, layouts=None):
         super().__init__()
-        for name, value in values.items():
-            kind = tf.Variable if layouts[name] is None else dtensor.DVariable
-            setattr(self, name, kind(place(value, layouts[name])))
+
+        def variable(name):
+            if layouts is None:
+                return tf.Variable(values[name])
+            cut = shard(values[name], layouts[name])
+            return dtensor.DVariable(cut)
+
+        self.W1 = variable("W1")
+        self.b1 = variable("b1")
+        self.W2 = variable("W2")
+        self.b2 = variable("b2")
 
     def __call__(self, x):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
-        mean, variance = tf.nn.moments(hidden, axes=[0])
-        normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
-        return normal @ self.W2 + self.b2
+        return hidden @ self.W2 + self.b2
 
 
 # %% train-step
@@ -119,525 +142,970 @@ class MLP(tf.Module):
 def train_step(model, x, y, learning_rate):
     with tf.GradientTape() as tape:
         logits = model(x)
-        loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            y, logits
+        )
+        loss = tf.reduce_mean(losses)
     weights = model.trainable_variables
-    for weight, gradient in zip(weights, tape.gradient(loss, weights)):
+    gradients = tape.gradient(loss, weights)
+    for weight, gradient in zip(weights, gradients):
         weight.assign_sub(learning_rate * gradient)
-    return loss / x.shape[0], tf.reduce_mean(tf.cast(tf.argmax(logits, axis=1) == y, tf.float32))
+    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
+    return loss, tf.reduce_mean(hits)
 
 
-# %% split-hidden [markdown]
-# ## Split the hidden units
-#
-# A single weight of 50,000 × 50,000 numbers takes 10 GB in float32, its gradient as much again,
-# and Adam's two averages another 20 GB.
-# With whole weights, as in {lesson:one_step}, every device holds these 40 GB, however many there are.
-# So split the weight.
-#
-# Here are the layouts of the model-parallel scheme, tensor by tensor,
-# and the shapes of what device 0 holds.
+# %% pieces-text [markdown]
+# Nowhere. Each variable takes whatever layout the dictionary has for it, and DTensor works out the rest.
+# Let's see what one device got.
 
-# %% by-hand
-mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
-by_hand = {
-    "x": dtensor.Layout(["batch", dtensor.UNSHARDED], mesh),
-    "y": dtensor.Layout(["batch"], mesh),
-    "W1": dtensor.Layout([dtensor.UNSHARDED, "model"], mesh),
-    "b1": dtensor.Layout(["model"], mesh),
-    "W2": dtensor.Layout(["model", dtensor.UNSHARDED], mesh),
-    "b2": dtensor.Layout([dtensor.UNSHARDED], mesh),
+# %% pieces
+import numpy as np
+
+from course_lib import collectives, data
+
+reviews = data.tf_idf(data.load_imdb())
+train_x = reviews.train.features
+train_y = reviews.train.labels
+
+normal = np.random.default_rng(0).normal
+W1 = normal(0, np.sqrt(2 / 1200), (1200, 48))
+W2 = normal(0, np.sqrt(2 / 48), (48, 2))
+values = {
+    "W1": W1.astype("float32"),
+    "b1": np.zeros(48, "float32"),
+    "W2": W2.astype("float32"),
+    "b2": np.zeros(2, "float32"),
 }
-mlp = MLP(values, by_hand)
-x, y = place(train_x[:64], by_hand["x"]), place(train_y[:64], by_hand["y"])
-for name, tensor in {"x": x, "W1": mlp.W1.read_value(), "W2": mlp.W2.read_value()}.items():
-    print(name, dtensor.unpack(tensor)[0].shape)
 
-# %% sums-text [markdown]
-# Devices 0 and 1 differ only along `model`.
-# Both hold the same 16 reviews, and each holds half of the hidden units.
-# The mesh has four such pairs.
+mlp = MLP(values, by_hand)
+x = shard(train_x[:64], by_hand["x"])
+y = shard(train_y[:64], by_hand["y"])
+
+print("x ", dtensor.unpack(x)[0].shape)
+print("W1", dtensor.unpack(mlp.W1.read_value())[0].shape)
+print("W2", dtensor.unpack(mlp.W2.read_value())[0].shape)
+
+# %% pieces-read [markdown]
+# Just as in the picture: device 0 has 16 reviews, and half of each weight.
+# Half of `W1` also means half of its gradient.
+# That gradient is still added up over the reviews, by an all-reduce over `batch`;
+# but the all-reduce now carries 115,200 bytes, where under data parallelism it carried 230,400.
 #
-# The gradients are still summed over the reviews, that is over `batch`.
-# But each device needs the gradient of its own half of `W1` alone:
-# the payload of that all-reduce is 115,200 bytes, not 230,400.
+# So the cut makes the model smaller, and even saves traffic. There must be a catch.
+#
+# ## What does the cut cost?
+#
+# Under data parallelism a step took six all-reduces:
+# one for each of the four gradients, one for the loss, one for the accuracy.
+# All of them ran over `batch`, because everything that the devices had to add up together was a sum over reviews.
+# Now a second axis is cut, the hidden units. Does anything in a step sum over *them*?
+#
+# Walk through the step as device 0. You have 16 whole reviews and half of the hidden units.
+# Can you compute your hidden units? Can you get from them to the logits?
+# And, in the backward pass, to the gradients of your half of the weights?
+# At each point, ask the question of {lesson:communication}: *does this sum run over an axis that is cut?*
 
 # %% predict-sums [markdown]
-# An MLP has one hidden layer of 48 units, with batch normalisation.
-# On a mesh of `batch` 4 × `model` 2 its inputs are split over `batch`, and its hidden units over `model`:
-# the columns of its first weights, their bias, and the rows of its second weights.
-# In one training step, forward and back, how many all-reduces run over `model`?
+# A network has one hidden layer, `relu(x @ W1 + b1) @ W2 + b2`, and `x` is the data.
+# The reviews are split over `batch`, the hidden units over `model`.
+# In one training step, forward and backward, how many all-reduces run over `model`?
 #
 # - [ ] `0`
-#   Then each device would have what it needs.
+#   Then each device would have all that it needs.
 #   But a logit sums over all 48 hidden units, and no device has more than 24 of them.
 # - [x] `1`
-#   A logit sums over the hidden units, and these are split.
-#   Nothing else sums over them.
+#   A logit sums over the hidden units, and they are split.
+#   Nothing else sums over them: the gradient of a hidden unit sums over the two classes,
+#   and the gradients of the weights sum over the reviews.
 # - [ ] `2`
-#   One forward, for the logits.
-#   On the way back the gradient of a hidden unit sums over the classes, which every device has.
+#   One is for the logits. The second would be for the gradient of the layer's input,
+#   but this input is the data, and nobody needs its gradient.
 # - [ ] `4`
-#   That would be one for the gradient of each variable, two weights and two biases.
-#   But these sum over the reviews, so they run over `batch`.
+#   That would be one for the gradient of each variable. But these sum over the reviews, so they run over `batch`.
 
 # %% reveal-sums
-found = collectives(train_step, mlp, x, y, 1e-2)
-reveal("splitting_the_model-sums", sum("model" in each.mesh_dims for each in found))
+found = collectives(train_step, mlp, x, y, 0.5)
+over_model = []
+for each in found:
+    if "model" in each.mesh_dims:
+        over_model.append(each)
+reveal("splitting_the_model-sums", len(over_model))
 
-# %% [markdown]
-# A hidden unit needs a column of `W1` and whole rows of `x`: a device has both.
-# The normalisation takes each hidden unit by itself, over the reviews.
-# Then the second product sums over the hidden units.
-# Each device of a pair gets partial sums of 16 × 2 logits, 128 bytes, and an all-reduce adds the two.
+# %% found-text [markdown]
+# One, and it belongs to the forward pass. Nothing over `model` in the backward pass! Here is the whole list:
+
+# %% found
+for each in found:
+    print(each)
+
+# %% found-read [markdown]
+# The new one comes first, with 128 bytes.
+# Device 0 has multiplied its 24 hidden units by its 24 rows of `W2`, and got 16 × 2 logits that are only half finished.
+# Device 1 has the other half of each sum. The all-reduce adds the two: 32 numbers of 4 bytes.
+# The other six are those of data parallelism: accuracy, loss, and four gradients.
+# Three of the gradients are halves now.
 #
-# The way back needs none over `model` here.
-# With a layer in front it would: that layer needs the gradient of `x`, which sums over the hidden units.
+# Where are the 48 hidden units in these 128 bytes? They aren't there!
+# With 50,000 hidden units, devices 0 and 1 would still tell each other 32 numbers.
+# What tensor parallelism exchanges are *activations*.
+# So the payload of the forward pass grows with the batch, and with the width of the output.
+# How many hidden units lie between makes no difference.
 #
-# ## Layouts that must agree
-#
-# Write the axes of the weights as letters: `W1` has $i, j$ and `W2` has $j, k$.
-# The second product sums over the $j$ that the first one leaves.
-# Let the letters also stand for what splits these axes, a mesh dimension or nothing:
-#
-# Layout[W1] = $[i, j]$, Layout[W2] = $[j, k]$, with the same $j$.
-#
-# What if the two disagree?
-# `exchanged` takes a layout of `W2` and lists the collectives of the two products,
-# with `x` and `W1` as above; `W2_SPECS` has four layouts to try.
-
-
-# %% two-layers
-def two_layers(x, W1, W2):
-    return tf.nn.relu(x @ W1) @ W2
-
-
-def exchanged(spec):
-    W2 = shard(values["W2"], dtensor.Layout(spec, mesh))
-    return collectives(two_layers, x, mlp.W1.read_value(), W2)
-
-
-W2_SPECS = {
-    "right": ["model", dtensor.UNSHARDED],
-    "whole": [dtensor.UNSHARDED, dtensor.UNSHARDED],
-    "columns": [dtensor.UNSHARDED, "model"],
-    "rows": ["batch", dtensor.UNSHARDED],
-}
-
-# %% predict-second [markdown]
-# `x` of shape (64, 1200) is `[batch, unsharded]` and `W1` of shape (1200, 48) is `[unsharded, model]`,
-# on a mesh of `batch` 4 × `model` 2.
-# Which layout of `W2`, of shape (48, 2), does TensorFlow refuse in `relu(x @ W1) @ W2`?
-#
-# - [ ] `whole` whole: `[unsharded, unsharded]`
-#   Each device has all of `W2` and can take the rows that it needs.
-#   That costs memory.
-# - [ ] `columns` its columns over `model`: `[unsharded, model]`
-#   Then `model` splits the columns of the product, so each device needs all hidden units.
-#   TensorFlow gathers them, which costs more, but it runs.
-# - [x] `rows` its rows over `batch`: `[batch, unsharded]`
-#   The product sums over an axis that `model` splits in one factor and `batch` in the other.
-# - [ ] `none` none of them
-#   TensorFlow changes a layout where one of the factors is unsharded along the axis.
-#   Where both are split, over different dimensions, it gives up.
-
-
-# %% reveal-second
-found = {name: outcome(exchanged, spec) for name, spec in W2_SPECS.items()}
-refused = [name for name, result in found.items() if isinstance(result, str)]
-reveal("splitting_the_model-second", ", ".join(refused) or "none")
-
-# %% disagreeing tags=["error"]
-for name in ("right", "whole", "columns"):
-    print(f"{name:8}", *exchanged(W2_SPECS[name]))
-try:
-    exchanged(W2_SPECS["rows"])
-except tf.errors.OpError as error:
-    print("rows    ", error.message.partition("error: ")[2].splitlines()[0])
-
-# %% layouts-text [markdown]
-# If `model` splits the columns of `W2` (`columns`), it also splits those of the result.
-# Each device of a pair then needs all hidden units, which both gather:
-# by default by an all-reduce of 16 × 48 numbers, 3,072 bytes.
-# Rows of `W2` over `batch` (`rows`) are refused:
-# the two factors split the axis of the sum over different dimensions.
-#
-# A whole `W2` (`whole`) costs the two products nothing more than `right`, but memory.
-# And a training step?
-
-# %% whole-step
-for name in ("right", "whole"):
-    layouts = {**by_hand, "W2": dtensor.Layout(W2_SPECS[name], mesh)}
-    found = collectives(train_step, MLP(values, layouts), x, y, 1e-2)
-    over_model = [str(each) for each in found if "model" in each.mesh_dims]
-    print(f"{name:6} {len(found)=} {over_model=}")
-
-# %% exercise-text [markdown]
-# With a whole `W2` the step pays on the way back.
-# The gradient of `W2` is split, 24 rows on each device, and the variable needs it whole:
-# that is the all-reduce of 384 bytes.
-#
-# **Exercise 1.** Two layers of another network: `y1 = relu(x @ W1 + b1)` and `y2 = relu(y1 @ W2 + b2)`,
-# where `x` has the axes `batch` and `inputs`, `W1` has `inputs` and `hidden`, `W2` has `hidden` and `second`.
-# On the mesh `wide` below, `batch` splits the axis `batch`, `model` splits `hidden`,
-# and nothing splits another axis.
-# Write the layouts of the six tensors `W1`, `b1`, `y1`, `W2`, `b2`, `y2`.
-
-# %% exercise-layouts
-wide = dtensor.create_mesh([("batch", 2), ("model", 4)], device_type="CPU")
-layouts = {}
-# solution begin
-layouts["W1"] = dtensor.Layout([dtensor.UNSHARDED, "model"], wide)
-layouts["b1"] = dtensor.Layout(["model"], wide)
-layouts["y1"] = dtensor.Layout(["batch", "model"], wide)
-layouts["W2"] = dtensor.Layout(["model", dtensor.UNSHARDED], wide)
-layouts["b2"] = dtensor.Layout([dtensor.UNSHARDED], wide)
-layouts["y2"] = dtensor.Layout(["batch", dtensor.UNSHARDED], wide)
-# solution end
-
-# %%
-check("splitting_the_model-layouts", layouts)
-
-# %% table [markdown]
-# ## Or names of axes
-#
-# `make_layouts` makes layouts from `AXES`, `SPLITS` and `MESHES` at the beginning.
-# `LAYOUTS` holds them, scheme by scheme.
-# Its `one` is one device without DTensor: no layouts.
-# The cell also counts the model-parallel layouts that equal those by hand,
-# and prints three spatial-parallel ones.
-
-
-# %% make-layouts
-def make_layouts(dims):
-    mesh = dtensor.create_mesh(dims, device_type="CPU")
-    entry = {axis: dim for axis, dim in SPLITS.items() if dim in mesh.dim_names}
-    specs = {name: [entry.get(axis, dtensor.UNSHARDED) for axis in axes] for name, axes in AXES.items()}
-    return {name: dtensor.Layout(spec, mesh) for name, spec in specs.items()}
-
-
-LAYOUTS = {scheme: make_layouts(dims) for scheme, dims in MESHES.items()}
-LAYOUTS["one"] = dict.fromkeys(AXES)
-equal = [name for name in AXES if LAYOUTS["model"][name] == by_hand[name]]
-print(f"{len(equal)=}, {len(by_hand)=}")
-for name in ("x", "W1", "W2"):
-    print("spatial", name, LAYOUTS["spatial"][name].sharding_specs)
-
-# %% features [markdown]
-# All six are equal.
-# `SPLITS` splits each axis in one place, so layers that give an axis the same name cannot disagree.
-# By hand a slip is refused, as the rows of `W2` over `batch` were,
-# or costs exchanges, computing or memory in silence, as its columns over `model` did exchanges.
-#
-# But to split an axis in `W1` and not in `W2`, give it two names, say `hidden_in` and `hidden_out`.
-# Nothing checks the names: one that `SPLITS` lacks, as it lacks `classes`, or that is misspelt, is not split.
-# And, as by hand, a layout in which one mesh dimension splits two axes is refused.
-#
-# ## Split the features as well
-#
-# Model parallelism gives each device whole rows of `x`.
-# A single example can be too large for that: a scan of 512 × 512 × 512 voxels takes 0.54 GB in float32,
-# and 16 feature maps of that size take 8.6 GB.
-# Splitting its height, width or depth is *spatial parallelism*;
-# [Hou and others](https://arxiv.org/abs/1909.03108) train a network on such scans so.
-# There a convolution needs the borders of its neighbours' parts, and devices exchange these *halos*.
-#
-# This lesson runs instead what TensorFlow's
-# [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) calls spatial:
-# the feature axis is split.
-# Our features are words (column 0 is all the rest),
-# and a dense layer reads no neighbour's border: none is exchanged.
-# But here too no device holds a whole example.
-
-# %% predict-features [markdown]
-# On a mesh of `batch` 2 × `feature` 2 × `model` 2, `x` of shape (64, 1200) is `[batch, feature]`
-# and `W1` of shape (1200, 48) is `[feature, model]`: the first product of an MLP with one hidden layer.
-# In a training step, forward and back, what is the payload of all all-reduces over `feature`, in bytes:
-# what a device holds as their results?
-# A number takes 4 bytes.
-#
-# - [ ] `0`
-#   Then each device would have what it needs.
-#   But a hidden unit sums over all 1,200 features, and no device has more than 600 of them.
-# - [x] `3072`
-#   Only the first product sums over the features.
-#   A device has sums of 32 reviews and 24 hidden units.
-# - [ ] `57600`
-#   That is its part of the gradient of `W1`.
-#   It sums over the reviews, so it runs over `batch`.
-# - [ ] `60672`
-#   That adds the gradient of `W1`, 57,600 bytes, to the sums of the first product, 3,072 bytes.
-#   But the gradient sums over the reviews, not over the features.
-
-# %% reveal-features
-spatial = LAYOUTS["spatial"]
-batch = shard(train_x[:64], spatial["x"]), shard(train_y[:64], spatial["y"])
-found = collectives(train_step, MLP(values, spatial), *batch, 1e-2)
-payload = sum(each.payload_bytes for each in found if "feature" in each.mesh_dims)
-reveal("splitting_the_model-features", payload)
-
-# %% product-text [markdown]
-# One all-reduce over `feature`, in the first product:
-# it adds partial sums of 32 reviews × 24 hidden units, 3,072 bytes.
-# On the way back nothing sums over the features.
-# TensorFlow put the all-reduce there; in this exercise you do its work.
-#
-# **Exercise 2.** Write `multiply(x_parts, W1_parts, mesh)`: the product `x @ W1` from what each device holds.
-#
-# - `x_parts` and `W1_parts` are lists with a tensor for each device, as `dtensor.unpack` returns them,
-#   under the layouts `[batch, feature]` and `[feature, model]`.
-# - `mesh.local_device_locations()` says where each device stands,
-#   such as `{"batch": 0, "feature": 1, "model": 0}`.
-# - Multiply parts of one device only, then add where it is needed.
-#   Return the list of what each device holds of the product under `[batch, model]`,
-#   in the order of `mesh.local_device_locations()`.
-#
-# The check uses three meshes of eight devices with these dimensions, in several orders and sizes.
-
-
-# %% exercise-multiply
-def multiply(x_parts, W1_parts, mesh):
-    # solution begin
-    products = [x @ W1 for x, W1 in zip(x_parts, W1_parts)]
-    totals = {}
-    blocks = [(at["batch"], at["model"]) for at in mesh.local_device_locations()]
-    for block, product in zip(blocks, products):
-        totals[block] = totals.get(block, 0) + product
-    return [totals[block] for block in blocks]
-    # solution end
-
-
-# %%
-check("splitting_the_model-product", multiply)
-
-# %% goes-on [markdown]
-# ## One training, three schemes
-#
-# `train` is a generator of records, one a step.
-# If the folder has a checkpoint, it restores the newest, under whatever layouts that was written,
-# and checks that every variable was in it.
-# It saves after each epoch, after its last step, and after the step at which it is closed.
-
-
-# %% train
-def train(layouts, folder, steps, batch_size=64, learning_rate=1e-2):
-    step = tf.Variable(0, dtype=tf.int64)
-    checkpoint = tf.train.Checkpoint(model=MLP(values, layouts), step=step)
-    manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    if manager.latest_checkpoint:
-        checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
-    steps_per_epoch = len(train_y) // batch_size
-    try:
-        for _ in range(steps):
-            epoch, at = divmod(int(step), steps_per_epoch)
-            rows = slice(at * batch_size, (at + 1) * batch_size)
-            x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
-            loss, accuracy = train_step(checkpoint.model, x, y, learning_rate)
-            counted = {"step": int(step.assign_add(1)), "epoch": epoch + 1}
-            if at + 1 == steps_per_epoch:
-                manager.save()
-            yield {**counted, "loss": float(loss), "accuracy": float(accuracy)}
-    except GeneratorExit:  # closed at a yield, where step and model agree
-        pass
-    manager.save()
-
-
-# %% through-text [markdown]
-# `through_all` does an epoch data-parallel, one model-parallel and one spatial-parallel:
-# the scheme changes after the steps 126 and 252.
-
-# %% continued
-import tempfile
-
-folder, per_epoch = tempfile.mkdtemp(), len(train_y) // 64
-
-
-def through_all(folder):
-    for scheme in MESHES:
-        yield from train(LAYOUTS[scheme], folder, per_epoch)
-
-
-history = await live(through_all(folder), steps=3 * per_epoch)
-
-# %% same-text [markdown]
-# A mean of 20 steps shows no jump there.
-# But does each scheme compute what one device computes?
-# Five data-parallel steps are saved; from that checkpoint each scheme, and one device without DTensor,
-# takes the next five.
-# Each gets the folder as a copy, in which it saves.
-
-# %% same
-import shutil
-
-early = tempfile.mkdtemp()
-list(train(LAYOUTS["data"], early, 5))
-losses = {}
-for scheme, scheme_layouts in LAYOUTS.items():
-    copy = shutil.copytree(early, tempfile.mkdtemp(), dirs_exist_ok=True)
-    losses[scheme] = [record["loss"] for record in train(scheme_layouts, copy, 5)]
-    print(f"{scheme:8}", *(f"{loss:.2f}" for loss in losses[scheme]))
-largest_difference = np.ptp(list(losses.values()), axis=0).max()
-print(f"{largest_difference=:.3f}")
-
-# %% disk-text [markdown]
-# To three digits the losses are equal.
-# The loss rises from step 6 to 9 on one device too.
-# Over many steps rounding can part the runs, as {lesson:one_step} showed.
-# The book's page *Measured results* says how far, in three epochs.
-#
-# ## A checkpoint belongs to no mesh
-#
-# Why can every scheme read it?
-# First see how much is in the files.
-
-# %% predict-disk [markdown]
-# A model lies on eight devices.
-# Its largest variable, nearly all of the model, is cut into four blocks, and each block lies on two devices.
-# The model is saved.
-# Divide the bytes of the data files by the bytes of all variables, each counted once.
-# About what comes out?
-#
-# - [ ] `0.25`
-#   That much of the large variable lies on one device.
-#   The other blocks are needed too.
-# - [x] `1`
-#   Each block is written once, by one of the devices that hold it.
-# - [ ] `2`
-#   The devices hold each block twice.
-#   But the two are equal, so one of them is enough.
-# - [ ] `8`
-#   Then each device would write the whole model, and none of them has it.
-
-# %% reveal-disk
-from pathlib import Path
-
-files = Path(tempfile.mkdtemp())
-tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(str(files / "weights"))
-on_disk = sum(file.stat().st_size for file in files.glob("*.data-*"))
-reveal("splitting_the_model-disk", round(on_disk / sum(value.nbytes for value in values.values())))
-
-# %% blocks-text [markdown]
-# Each block of `W1` has 57,600 bytes.
-# Eight devices hold 460,800 bytes of `W1`; the files, by the ratio, hold it once, 230,400.
-#
-# An index in the checkpoint says which part of the *whole* variable each block is.
-# So `tf.train.list_variables` shows `W1` with its global shape,
-# and TensorFlow can give any mesh other parts of it.
-# The cell saves the spatial-parallel model and prints that list.
-# Then it restores the checkpoint under each scheme, into a model of zeros,
-# and counts the numbers on all devices that differ from those saved.
-
-# %% restored
-saved = tempfile.mkdtemp() + "/weights"
-tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(saved)
-shapes = dict(tf.train.list_variables(saved))
-print({key.split("/")[1]: shape for key, shape in shapes.items() if shape})
-zeros = {name: 0 * value for name, value in values.items()}
-for scheme in MESHES:
-    other, differing = MLP(zeros, LAYOUTS[scheme]), 0
-    tf.train.Checkpoint(model=other).read(saved).assert_consumed()
-    for name, value in values.items():
-        wanted = dtensor.unpack(shard(value, LAYOUTS[scheme][name]))
-        held = dtensor.unpack(getattr(other, name).read_value())
-        differing += sum(np.sum(ours != theirs) for ours, theirs in zip(held, wanted))
-    print(f"{scheme:8} differing={int(differing)}")
-
-# %% costs-text [markdown]
-# None differs; but `b1` and `b2` were zeros anyway.
-#
-# ## Which scheme?
-#
-# The next cell compares the schemes, for batches of 64 and 1,024 reviews.
-# `in_one_step` counts the bytes of `x` and of the variables that device 0 holds (`held`),
-# and lists the collectives of a step before TensorFlow joins several into one (`found`).
-# `payload` is what a device holds after all of them.
-
-
-# %% costs
-def in_one_step(scheme, rows):
-    layouts = LAYOUTS[scheme]
-    x, y = shard(train_x[:rows], layouts["x"]), shard(train_y[:rows], layouts["y"])
-    model = MLP(values, layouts)
-    tensors = [x, *(variable.read_value() for variable in model.variables)]
-    held = sum(dtensor.unpack(tensor)[0].numpy().nbytes for tensor in tensors)
-    return held, collectives(train_step, model, x, y, 1e-2)
-
-
-for rows in (64, 1024):
-    for scheme in MESHES:
-        held, found = in_one_step(scheme, rows)
-        payload = sum(each.payload_bytes for each in found)
-        print(f"{rows=:4} {scheme:8} {held=:9,} {len(found)=} {payload=:7,}")
-
-# %% lanes-text [markdown]
-# When in a step do the devices exchange these bytes?
-# Here is the step as lanes, one for each device. Choose a mesh, and press *Forward*:
+# In the lanes below you see when it happens. Press *Forward* until a band joins devices 0 and 1:
 
 # %% lanes
 from lessons.layouts.step_explorer import StepExplorer
 
-StepExplorer("spatial", normalised=True)
+StepExplorer("model")
 
-# %% lab-text [markdown]
-# With 64 reviews the spatial scheme holds least, and its payload is the smallest.
-# But it has the most collectives, and in each that is not joined devices wait for each other.
+# %% lanes-read [markdown]
+# There are four short bands, one for each pair. All devices wait there, in the middle of the forward pass.
 #
-# With 1,024 reviews its payload is still the smallest, but the data-parallel scheme holds least:
-# in the other two, devices that differ only along `model` hold the same part of `x`.
-# Gradients, hidden layers and an optimizer's averages come on top.
+# And why does nothing run over `model` in the backward pass? Because there is no layer in front of ours.
+# Put one there, and it needs the gradient of `x`. That is a sum over hidden units,
+# so it costs an all-reduce over `model` in the backward pass as well,
+# as in the residual network of {lesson:communication}.
+# That is the price of tensor parallelism:
+# *in a deep network, every pair of layers takes one all-reduce in the forward pass, and one in the backward pass.*
 #
-# Of the payload, gradients do not depend on the batch;
-# partial sums of products grow in proportion to it.
-#
-# The book's page *What a step takes* times a step on two cores, part by part.
-# On GPUs times and order may differ.
-#
-# ## The training lab
-#
-# The widget trains with `train`, under the schemes above or a mesh and splits of your own.
-# It keeps its runs in the folder `training_lab`, beside this notebook:
-# restart the kernel, and they can go on.
-#
-# Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
-# The curves nearly coincide; the lab gives the largest differences of loss and accuracy.
-# Then ask for an epoch more, choose a run under *Start from*, and another scheme.
-#
-# With a batch size of 1,024, find a mesh and splits
-# under which variables, rows and labels take less than 700,000 bytes on a device,
-# which sends less than 300,000 in a step.
-# What is sent is counted around a ring: only in rings of two, as in the spatial scheme,
-# does it equal the payload above.
-# Nor did `held` count labels.
+# Does the cut model compute the same as a whole one? As always, compare with one device:
 
-# %% lab
-from lessons.layouts.splitting_the_model.lab import TrainingLab
+# %% same
+from course_lib import about
 
-subject = {"meshes": MESHES, "splits": SPLITS, "axes": AXES, "sizes": SIZES}
-TrainingLab(train, "training_lab", **subject, num_examples=len(train_y))
+one = MLP(values)
+cut_in_two = MLP(values, by_hand)
+largest = 0
+for start in range(0, 5 * 64, 64):
+    rows_x = train_x[start : start + 64]
+    rows_y = train_y[start : start + 64]
+    on_one, _ = train_step(
+        one, tf.constant(rows_x), tf.constant(rows_y), 0.5
+    )
+    x_cut = shard(rows_x, by_hand["x"])
+    y_cut = shard(rows_y, by_hand["y"])
+    on_eight, _ = train_step(cut_in_two, x_cut, y_cut, 0.5)
+    largest = max(largest, abs(float(on_eight) - float(on_one)))
+print("largest difference of five losses", about(largest, 0, 1e-5))
 
-# %% takeaways [markdown]
+# %% same-read [markdown]
+# Rounding, and nothing else.
+#
+# TensorFlow has put the all-reduce into the step. Could you have done it?
+#
+# **Exercise 1.** Write `logits_of(x, W1, b1, W2, b2, add_up)`, the forward pass as *one device* runs it.
+# The first five arguments are what this device holds under the layouts `by_hand`:
+# its rows of `x`, its columns of `W1`, its part of `b1`, its rows of `W2`, and all of `b2`.
+# `add_up(array)` is the all-reduce over `model`.
+# It adds up the arrays that the devices along `model` bring, and every one of them gets the sum.
+# Return the complete logits of the device's own rows.
+# Use NumPy or TensorFlow.
+#
+# The check runs your program on one, two and four devices along `model`, with a `b2` that isn't zero.
+
+
+# %% exercise-logits
+def logits_of(x, W1, b1, W2, b2, add_up):
+    # solution begin
+    hidden = np.maximum(x @ W1 + b1, 0)
+    partial = hidden @ W2
+    return add_up(partial) + b2
+    # solution end
+
+
+# %%
+check("splitting_the_model-logits", logits_of)
+
+# %% exercise-read [markdown]
+# The trap is `b2`. Every device holds all of it, so whoever adds it before the all-reduce adds it twice on our grid.
+# Our `values` would not have shown you: there `b2` begins at zero, and the first loss is right.
+
+# %% memory-text [markdown]
+# ## A model that doesn't fit
+#
+# Our network would fit on any device. What does the cut do for one that doesn't?
+# Take 32 pairs of layers, from 8,192 numbers up to 32,768 hidden units, and down again. That makes 17 billion weights.
+# In float32 a weight takes 4 bytes, its gradient 4, and Adam's two averages 8.
+# An A100 has 80 GB, and we have eight of them.
+# There are four ways to arrange them:
+
+# %% memory
+WIDTH, HIDDEN, PAIRS = 8192, 32768, 32
+weights = 2 * WIDTH * HIDDEN * PAIRS
+
+# A sign stands for 5 GB. At the line an A100 is full.
+for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
+    gigabytes = 16 * weights / model / 1e9
+    print(f"batch {batch} × model {model}: ", end="")
+    print(f"{gigabytes:.0f} GB on each device")
+    signs = "#" * round(gigabytes / 5)
+    print(signs[:16].ljust(16) + "|" + signs[16:])
+
+# %% memory-read [markdown]
+# Whole, the model takes 275 GB: not even three A100s together could hold it, and under plain data parallelism each one has to.
+# Cut in two it still doesn't fit. Cut in four it does, but 69 GB leave little room for the activations. Cut in eight, it takes 34 GB.
+#
+# The size of `batch` doesn't occur in this sum. With a thousand devices along `batch`, nothing would change.
+#
+# Let's run into that wall ourselves. Our eight devices can't: they are virtual, and share the memory of one process.
+# So let each device be a process of its own, and allow it 1,050 MB beyond what TensorFlow takes to start.
+# The network has two weights of 5,120 × 5,120 numbers. With gradients and Adam's averages, they take 839 MB.
+# Everything else that a step makes comes on top.
+#
+# A process needs a program. This is what is new in ours:
+#
+# ```python
+# # This process is one device of the mesh
+# mesh = create_mesh([("model", DEVICES)], device_type="CPU")
+# [place] = mesh.local_device_locations()
+#
+# # It makes its own columns of W1 and its own rows of W2
+# units = HIDDEN // DEVICES
+# for unit in range(units):
+#     number = place["model"] * units + unit
+#     own_W1[:, unit] = 0.02 * draw([1, number], WIDTH)
+#     own_W2[unit] = 0.02 * draw([2, number], WIDTH)
+#
+# # It may take no more than this
+# resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+# ```
+#
+# `DEVICES` says how many devices share the hidden units. With two, no process ever holds the whole model.
+# The rest starts a process, and trains with Adam, which you know from {lesson:a_run}.
+# So the next two cells are folded, and you need only run them:
+
+# %% program-file tags=["known"]
+from pathlib import Path
+
+# For %%writefile, which prints another message if there is no file yet
+Path("one_device.py").touch()
+
+# %% one-device tags=["known"]
+# %%writefile one_device.py
+"""One device with little memory: python one_device.py DEVICES."""
+
+import resource
+import sys
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.experimental import dtensor
+
+DEVICES = int(sys.argv[1])  # how many share the hidden units
+LIMIT = 1050  # MB, beyond what TensorFlow takes to start
+WIDTH, HIDDEN = 5120, 5120
+
+# This process is one device of the mesh
+dtensor.initialize_accelerator_system(
+    "CPU", num_logical_cpu_devices=1
+)
+if DEVICES == 1:
+    create_mesh = dtensor.create_mesh
+else:  # the other devices are other processes
+    create_mesh = dtensor.create_distributed_mesh
+mesh = create_mesh([("model", DEVICES)], device_type="CPU")
+[place] = mesh.local_device_locations()
+
+WHOLE = dtensor.UNSHARDED
+replicated = dtensor.Layout([WHOLE, WHOLE], mesh)
+columns = dtensor.Layout([WHOLE, "model"], mesh)
+rows = dtensor.Layout(["model", WHOLE], mesh)
+
+
+def draw(seed, *shape):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(shape, "float32")
+
+
+x = dtensor.pack([draw(1, 32, WIDTH)], replicated)
+y = dtensor.pack([draw(2, 32, WIDTH)], replicated)
+
+# From here on, this process may take LIMIT more
+with open("/proc/self/status") as status:
+    for line in status:
+        if line.startswith("VmData:"):
+            taken = int(line.split()[1]) * 1024
+limit = taken + LIMIT * 10**6
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def make_weights():
+    """Makes this device's columns of W1 and its rows of W2."""
+    units = HIDDEN // DEVICES
+    own_W1 = np.empty((WIDTH, units), "float32")
+    own_W2 = np.empty((units, WIDTH), "float32")
+    for unit in range(units):
+        number = place["model"] * units + unit
+        own_W1[:, unit] = 0.02 * draw([1, number], WIDTH)
+        own_W2[unit] = 0.02 * draw([2, number], WIDTH)
+    return [
+        dtensor.DVariable(dtensor.pack([own_W1], columns)),
+        dtensor.DVariable(dtensor.pack([own_W2], rows)),
+    ]
+
+
+def zeros_like(weight):
+    zeros = dtensor.call_with_layout(
+        tf.function(tf.zeros), weight.layout, weight.shape
+    )
+    return dtensor.DVariable(zeros)
+
+
+weights = make_weights()
+means = [zeros_like(weight) for weight in weights]
+squares = [zeros_like(weight) for weight in weights]
+print("weights and averages: made", flush=True)
+
+
+@tf.function
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        hidden = tf.nn.relu(x @ weights[0])
+        loss = tf.reduce_mean((hidden @ weights[1] - y) ** 2)
+    gradients = tape.gradient(loss, weights)
+
+    # Adam; first compute everything, then write it
+    updates = []
+    for i in range(2):
+        mean = 0.9 * means[i] + 0.1 * gradients[i]
+        square = 0.999 * squares[i] + 0.001 * gradients[i] ** 2
+        change = 1e-4 * mean / (tf.sqrt(square) + 1e-7)
+        updates.append((mean, square, change))
+    for i, (mean, square, change) in enumerate(updates):
+        means[i].assign(mean)
+        squares[i].assign(square)
+        weights[i].assign_sub(change)
+    return loss
+
+
+for step in range(1, 5):
+    print(f"step {step}: loss {float(train_step(x, y)):.2f}")
+dtensor.barrier(mesh, "end")  # nobody leaves before the others
+
+# %% whole-text [markdown]
+# First a single device, with the whole model.
+# `run_devices`, a function of this lesson, starts as many processes as we say, and returns what each of them printed.
+# It needs Linux, and about ten seconds each time.
+
+# %% one-process
+from lessons.layouts.splitting_the_model.device_processes import (
+    run_devices,
+)
+
+for device, printed in enumerate(run_devices("one_device.py", 1)):
+    print("device", device)
+    print(printed)
+
+# %% one-process-read [markdown]
+# That is how it ends when a step doesn't fit: OOM means "out of memory".
+# The weights and the averages found room, but the first step didn't.
+# With the gradients, they take 839 of the 1,050 MB. But our step also computes the new averages and the changes of all weights
+# before it writes any of them. To take one weight at a time would need less, but it only moves the wall.
+# Under plain data parallelism, every device would have to hold what this one could not.
+# Now the same program, with the same limit, as two processes:
+
+# %% two-processes
+for device, printed in enumerate(run_devices("one_device.py", 2)):
+    print("device", device)
+    print(printed)
+
+# %% two-processes-read [markdown]
+# It trains! Not a line of the step has changed, only the size of `model`.
+# Both devices print the same losses, because the all-reduce in the forward pass gives both the same output.
+
+# %% alternatives-text [markdown]
+# ## Layers that must agree
+#
+# Our two weights fit together: the axis that they share, the hidden units, is cut in the same way in both.
+# What if you slip?
+# Let's keep `W1` as it is, and lay out `W2` in four ways:
+
+# %% alternatives
+from lessons.layouts.splitting_the_model.alternatives import (
+    Alternatives,
+)
+
+plans = [
+    Plan("by rows", grid, {"hidden": "model"}),
+    Plan("whole", grid, {}),
+    Plan("by columns", grid, {"classes": "model"}),
+    Plan("over batch", grid, {"hidden": "batch"}),
+]
+Alternatives("W2", ("hidden", "classes"), sizes, plans)
+
+# %% four-text [markdown]
+# The first one is ours. What do the first three exchange in a forward pass?
+
+
+# %% four
+def forward(model, x):
+    return model(x)
+
+
+def model_with_W2(*entries):
+    layouts = dict(by_hand)
+    layouts["W2"] = dtensor.Layout(entries, mesh)
+    return MLP(values, layouts)
+
+
+by_rows = model_with_W2("model", WHOLE)
+whole_W2 = model_with_W2(WHOLE, WHOLE)
+by_columns = model_with_W2(WHOLE, "model")
+
+print("by rows:   ", *collectives(forward, by_rows, x))
+print("whole:     ", *collectives(forward, whole_W2, x))
+print("by columns:", *collectives(forward, by_columns, x))
+
+# %% over-batch-text [markdown]
+# And the last one?
+
+# %% over-batch tags=["error"]
+from course_lib import last_line
+
+over_batch = model_with_W2("batch", WHOLE)
+try:
+    collectives(forward, over_batch, x)
+except tf.errors.UnknownError as error:
+    print(last_line(error))
+
+# %% four-read [markdown]
+# *Over batch* is the kind mistake: TensorFlow refuses it.
+# `model` splits the hidden units on one side of the product, and `batch` on the other.
+#
+# *By columns* is the unkind one. It runs, it is right, and it carries 24 times the bytes, without a word.
+# A device that computes one column of the logits needs all 48 hidden units of its reviews.
+# So each pair gathers them first, 16 × 48 numbers, and all because of the layout of one matrix of 96 numbers.
+# (The list says "all-reduce", here and below: as you saw in {lesson:communication},
+# TensorFlow runs one in place of each all-gather.)
+#
+# And *whole*? Not a byte more than ours. Each device takes the 24 rows that it needs from its own copy.
+# `W2` is small, so you might as well leave it whole, mightn't you?
+
+# %% predict-whole [markdown]
+# The mesh is `batch` 4 × `model` 2. A batch of 64 reviews is split over `batch`.
+# The 48 hidden units (columns of `W1`) are split over `model`, and `W2`, 48 × 2 in float32, lies whole on every device.
+# In the forward pass, an all-reduce over `model` adds up the logits: 128 bytes.
+# How many bytes do the collectives over `model` carry in a whole step: forward, backward and update?
+#
+# - [ ] `128` 128 bytes
+#   Think of the gradient of `W2`. From 24 hidden units, a device can compute 24 of its 48 rows.
+# - [ ] `320` 320 bytes
+#   A device does lack only 24 rows of the gradient, 192 bytes.
+#   But the payload of a gather is what a device ends up with: all 48 rows.
+# - [x] `512` 512 bytes
+#   A device has 24 hidden units, so it can compute 24 rows of the gradient of `W2`.
+#   But its variable has 48 rows. The halves are gathered: 48 × 2 numbers, 384 bytes, beside the 128.
+# - [ ] `3200` 3,200 bytes
+#   That adds the hidden units of 16 reviews, 3,072 bytes. But they are not gathered: both products use them in halves.
+
+# %% reveal-whole
+found = collectives(train_step, whole_W2, x, y, 0.5)
+payload = 0
+for each in found:
+    if "model" in each.mesh_dims:
+        payload += each.payload_bytes
+reveal("splitting_the_model-whole", payload)
+
+# %% momentum-text [markdown]
+# So leaving `W2` whole is free in the forward pass only.
+# Here the backward pass pays 384 bytes for it. For the matrix of the opening it would be 10 GB, in every step.
+#
+# It gets worse. Plain gradient descent uses a gradient once.
+# Most optimizers use it more often. With **momentum**, each weight has a slot, its velocity,
+# and the gradient changes the velocity before it changes the weight.
+# Here is such an update, for `W2` alone. The velocity lies whole, like `W2` itself:
+
+
+# %% momentum
+def gradient_of_W2(x, y):
+    with tf.GradientTape() as tape:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            y, whole_W2(x)
+        )
+        loss = tf.reduce_mean(losses)
+    return tape.gradient(loss, whole_W2.W2)
+
+
+zeros = np.zeros((48, 2), "float32")
+velocity = dtensor.DVariable(shard(zeros, whole_W2.W2.layout))
+
+
+def momentum_step(x, y):
+    gradient = gradient_of_W2(x, y)
+    new = 0.9 * velocity + gradient
+    velocity.assign(new)
+    whole_W2.W2.assign_sub(0.5 * new)
+
+
+# %% momentum-run
+def print_over_model(found):
+    for each in found:
+        if "model" in each.mesh_dims:
+            print(each)
+
+
+print_over_model(collectives(momentum_step, x, y))
+
+# %% momentum-read [markdown]
+# The gradient is gathered twice!
+#
+# Why doesn't one gather do? A whole tensor plus a split one gives a split sum, for free ({lesson:communication}).
+# So `new` comes out split. It is then assigned to two whole variables, and each assignment triggers a gather of its own.
+# Adam keeps two slots. Written in this way, it assigns to three variables, and gathers three times.
+# What doubles or triples is the bytes, not the waits: our list shows the step before fusing,
+# and when it runs, these gathers go out as one all-reduce ({lesson:faster}).
+#
+# The cure is one line. Relayout the gradient at once, before anybody uses it:
+
+
+# %% relaid
+def relaid_step(x, y):
+    gradient = gradient_of_W2(x, y)
+    gradient = dtensor.relayout(gradient, velocity.layout)  # new
+    new = 0.9 * velocity + gradient
+    velocity.assign(new)
+    whole_W2.W2.assign_sub(0.5 * new)
+
+
+print_over_model(collectives(relaid_step, x, y))
+
+# %% relaid-read [markdown]
+# One gather is left. (Writing the velocity first, and then reading it back for the weight, leaves one as well.)
+# Where a gradient already has the layout of its variable, the line does nothing and costs nothing.
+# Better still is to have no gather at all: cut `W2` by its rows, as we did.
+
+# %% note-indivisible [markdown]
+# When must a variable stay whole?
+#
+# An axis can be cut only into equal parts. Ten classes don't divide among eight devices, so a last bias often stays whole.
+# You can also make the axis longer, and ignore what you added:
+# vocabularies are often padded in this way, to a multiple of the number of devices.
+
+# %% names-text [markdown]
+# ## Names instead of layouts
+#
+# Six layouts are quickly written, and one of them is quickly wrong. A large network has hundreds.
+# All the slips above are of one kind: *two tensors share an axis, and it was cut one way here and another way there*.
+#
+# So don't write layouts. Write down, for each tensor, the names of its axes.
+# Then say once, for each name, which mesh dimension cuts it.
+# (Libraries for JAX call such names *logical axes*.)
+
+# %% names
+axes = {
+    "x": ("batch", "features"),
+    "y": ("batch",),
+    "W1": ("features", "hidden"),
+    "b1": ("hidden",),
+    "W2": ("hidden", "classes"),
+    "b2": ("classes",),
+}
+splits = {"batch": "batch", "hidden": "model"}
+
+# %% make-layouts-text [markdown]
+# The layouts follow from these two tables:
+
+
+# %% make-layouts
+def make_layouts(axes, splits, mesh):
+    layouts = {}
+    for tensor, names in axes.items():
+        entries = []
+        for name in names:
+            entries.append(splits.get(name, WHOLE))
+        layouts[tensor] = dtensor.Layout(entries, mesh)
+    return layouts
+
+
+layouts = make_layouts(axes, splits, mesh)
+for tensor in axes:
+    print(tensor, "as by hand:", layouts[tensor] == by_hand[tensor])
+
+# %% names-read [markdown]
+# `W1` and `W2` can't disagree about the hidden units any more: there is one place that says how they are cut.
+#
+# There is a price. Nothing checks the spelling, and an axis that `splits` doesn't mention stays whole:
+# `classes` on purpose, `hiden` by accident.
+# And if an axis should be cut in one tensor and whole in another, you have to give it two names,
+# and then nothing ties the two together.
+
+# %% skip-text [markdown]
+# ## Skip connections
+#
+# In a deep network, each block adds its output to its input: `stream + block(stream)`.
+# What runs along these skip connections, from the first block to the last, is the **residual stream**.
+# Here is a network with two blocks. Each goes from the 48 numbers of the stream up to 192 hidden units, by `U`,
+# and down again, by `D`:
+
+
+# %% residual
+class Residual(tf.Module):
+    def __init__(self, values, layouts):
+        super().__init__()
+
+        def variable(name):
+            cut = shard(values[name], layouts[name])
+            return dtensor.DVariable(cut)
+
+        self.W_in = variable("W_in")
+        self.U1 = variable("U1")
+        self.D1 = variable("D1")
+        self.U2 = variable("U2")
+        self.D2 = variable("D2")
+        self.W_out = variable("W_out")
+
+    def __call__(self, x):
+        stream = x @ self.W_in
+        stream = stream + tf.nn.relu(stream @ self.U1) @ self.D1
+        stream = stream + tf.nn.relu(stream @ self.U2) @ self.D2
+        return stream @ self.W_out
+
+
+# %% residual-axes-text [markdown]
+# The axes get names, and `hidden` is cut over `model`, as before:
+
+# %% residual-axes
+residual_axes = {
+    "W_in": ("features", "stream"),
+    "U1": ("stream", "hidden"),
+    "D1": ("hidden", "stream"),
+    "U2": ("stream", "hidden"),
+    "D2": ("hidden", "stream"),
+    "W_out": ("stream", "classes"),
+}
+residual_sizes = {
+    "features": 1200,
+    "stream": 48,
+    "hidden": 192,
+    "classes": 2,
+}
+residual_values = {}
+for name, (rows, columns) in residual_axes.items():
+    shape = (residual_sizes[rows], residual_sizes[columns])
+    array = normal(0, np.sqrt(1 / shape[0]), shape)
+    residual_values[name] = array.astype("float32")
+
+# %% residual-bytes-text [markdown]
+# What does a step exchange?
+
+
+# %% residual-bytes
+def bytes_over(dim, found):
+    total = 0
+    for each in found:
+        if dim in each.mesh_dims:
+            total += each.payload_bytes
+    return total
+
+
+layouts = make_layouts(residual_axes, splits, mesh)
+network = Residual(residual_values, layouts)
+found_whole = collectives(train_step, network, x, y, 0.1)
+print("over model", bytes_over("model", found_whole))
+print("over batch", bytes_over("batch", found_whole))
+
+# %% residual-read [markdown]
+# The 12,288 bytes over `model` are four all-reduces of 3,072 bytes: one in the forward pass and one in the backward pass,
+# for each of the two blocks. So it does happen in the backward pass, as soon as there is a layer in front.
+# Each adds up 16 × 48 numbers of the stream.
+#
+# And over `batch`? Three quarters of that is the gradient of `W_in`, 230,400 bytes.
+# `W_in` is the largest weight of this network, and the only large one that still lies whole.
+# So let's cut its columns, too. They are the axis `stream`:
+
+# %% repeated tags=["error"]
+stream_splits = dict(splits)
+stream_splits["stream"] = "model"
+try:
+    make_layouts(residual_axes, stream_splits, mesh)
+except ValueError as error:
+    print(last_line(error))
+
+# %% first-text [markdown]
+# Refused, and rightly. `U1` has both axes, `stream` and `hidden`, and one mesh dimension can't cut both.
+# So the columns of `W_in` need a name of their own. We call them `first`:
+
+# %% first
+first_axes = dict(residual_axes)
+first_axes["W_in"] = ("features", "first")
+first_splits = {"batch": "batch", "hidden": "model", "first": "model"}
+
+first_layouts = make_layouts(first_axes, first_splits, mesh)
+network = Residual(residual_values, first_layouts)
+found_cut = collectives(train_step, network, x, y, 0.1)
+print("over model", bytes_over("model", found_cut))
+print("over batch", bytes_over("batch", found_cut))
+
+# %% first-read [markdown]
+# Over `batch` we saved half of the large gradient, as we hoped. But over `model` a step carries four times as much!
+# What is all that?
+
+# %% first-list
+print_over_model(found_cut)
+
+# %% first-list-read [markdown]
+# The first five belong to the forward pass. The stream enters in halves, because the columns of `W_in` are cut.
+# Follow it through a block:
+#
+# 1. `stream @ U1` needs the whole stream. The halves are gathered: 3,072 bytes that a block didn't take before.
+# 2. The product with `D1` is added up, another 3,072 bytes, as always. The result has whole rows.
+# 3. Then comes the skip connection. Its left side is in halves, its right side is whole. So the sum is in halves,
+#    for free.
+#
+# So the second block has to gather again, and so would every further block.
+# At the end `stream @ W_out` sums over the halves: that adds the 128.
+#
+# In the backward pass, the two 3,072 are the sums that we had before.
+# The large ones, 12,288 and 18,432 bytes, come from the gradient of `U1`.
+# It is the product of two matrices that are both cut over `model`: the stream, transposed,
+# and the gradient of the hidden units. In layouts, `[model, batch] @ [batch, model]`.
+# One mesh dimension can't cut the result twice.
+# So TensorFlow gathers the gradient of the hidden units (12,288 bytes) and gets the gradient of `U1` cut by rows.
+# But `U1` is cut by columns, so an all-to-all turns the one into the other (18,432 bytes).
+# These two come only once, however deep the network is:
+# from the second block on, TensorFlow uses the gathered stream for the gradient, too.
+#
+# The 384 at the end you know: `W_out` lies whole, and its gradient is gathered.
+# With Adam, written as above, the all-to-all and this gather come three times each.
+#
+# We made one slip, at the entrance. The first block pays dearly and every later one pays for a gather,
+# yet nothing in the blocks looks wrong.
+#
+# To relayout each gradient at once, as we did for `W2`, would remove the two large ones, but not the gathers in the blocks.
+# The cure for all of it is one line again: relayout the stream once, before the first block.
+#
+# ```text
+# cut     halves ─┬─────────────────+─ halves ─┬─────────────────+─ halves
+#                 └ gather ─ block ─┘          └ gather ─ block ─┘
+#
+# cured   halves ─ gather ─ whole ─┬────────+─ whole ─┬────────+─ whole
+#                                  └ block ─┘         └ block ─┘
+# ```
+
+# %% cured
+whole_rows = dtensor.Layout(["batch", WHOLE], mesh)
+
+
+class Cured(Residual):
+    def __call__(self, x):
+        stream = x @ self.W_in
+        stream = dtensor.relayout(stream, whole_rows)  # new
+        stream = stream + tf.nn.relu(stream @ self.U1) @ self.D1
+        stream = stream + tf.nn.relu(stream @ self.U2) @ self.D2
+        return stream @ self.W_out
+
+
+network = Cured(residual_values, first_layouts)
+found_cured = collectives(train_step, network, x, y, 0.1)
+
+# %% cured-bytes
+# A sign stands for 5,000 bytes: # over batch, o over model
+for name, found in [
+    ("W_in whole", found_whole),
+    ("W_in cut", found_cut),
+    ("cured", found_cured),
+]:
+    over_batch = bytes_over("batch", found)
+    over_model = bytes_over("model", found)
+    print(f"{name}: {over_batch:,} + {over_model:,}")
+    print("#" * round(over_batch / 5000), end="")
+    print("o" * round(over_model / 5000))
+
+# %% cured-read [markdown]
+# Now we have both: half of the large gradient, and 15,360 bytes over `model` in place of 49,664.
+# They are the four all-reduces of the two blocks, and one gather at the entrance.
+# On the way back the relayout only slices, which costs nothing.
+# (Over `batch` there are 192 bytes more than before: the gradient of `W_out`, which is no longer split.)
+#
+# Remember it as a rule: *keep the residual stream in one layout from the first block to the last.*
+# Usually the stream is whole along `model`, and the cut lies inside the blocks. Is that always best?
+
+# %% note-cutting [markdown]
+# A trap: the relayout that cuts
+#
+# Our relayout gathers. One that cuts, from whole rows to halves, looks free: a device only drops what it doesn't need.
+# In the forward pass it is. But suppose that it follows a sum or a product at once:
+#
+# ```python
+# stream = dtensor.relayout(stream + hidden @ D1, halves)
+# ```
+#
+# TensorFlow sees which layout you want, and lets the sum itself come out in halves.
+# So in the backward pass there are no whole rows to go back to. The gradient of the sum stays in halves,
+# and the gradient of `D1` is once more a product `[model, batch] @ [batch, model]`.
+# For a program that consists of this line and the sum of the squares as its loss, that takes 36,864 bytes more.
+# In our cured network it depends on the place: 15,360 more than with the cure below after the first block, 82,944 after the second.
+#
+# The cure for one such line: relayout to whole rows first, and to halves after that.
+# But written after both blocks, this costs even more than the trap. So count.
+# Or keep the stream in halves all the way, from the entrance to the exit.
+#
+# A relayout that gathers is safe after a sum:
+# `dtensor.relayout(x @ W_in + b_in, whole_rows)` carries not a byte more over `model` than without the bias.
+
+# %% narrow-text [markdown]
+# **Exercise 2.** These two blocks are narrow in the middle: the stream has 256 numbers, and a block only 64 hidden units.
+# The mesh `narrow` has `batch` 2 × `model` 4.
+
+# %% narrow
+narrow = dtensor.create_mesh(
+    [("batch", 2), ("model", 4)], device_type="CPU"
+)
+
+
+# x: 32 × 256, U1 and U2: 256 × 64, D1 and D2: 64 × 256
+def narrow_loss(x, U1, D1, U2, D2):
+    stream = x
+    stream = stream + tf.nn.relu(stream @ U1) @ D1
+    stream = stream + tf.nn.relu(stream @ U2) @ D2
+    return tf.reduce_mean(stream**2)
+
+
+# %% narrow-task [markdown]
+# Lay out `x` and the four weights so that
+#
+# - the rows of `x` are split over `batch`,
+# - each device holds at most a quarter of each weight,
+# - and all collectives together carry at most 90,000 bytes, for the loss and the gradients of the four weights.
+#
+# If you cut as before, between the hidden units, they carry 114,692 bytes.
+# Before you begin, ask of each product: over which axis does it sum, and how wide is what is left?
+
+# %% exercise-narrow
+narrow_layouts = {}
+# solution begin
+narrow_layouts["x"] = dtensor.Layout(["batch", "model"], narrow)
+narrow_layouts["U1"] = dtensor.Layout(["model", WHOLE], narrow)
+narrow_layouts["D1"] = dtensor.Layout([WHOLE, "model"], narrow)
+narrow_layouts["U2"] = dtensor.Layout(["model", WHOLE], narrow)
+narrow_layouts["D2"] = dtensor.Layout([WHOLE, "model"], narrow)
+# solution end
+
+# %%
+check("splitting_the_model-narrow", narrow_layouts)
+
+# %% links-text [markdown]
+# If you cut the hidden units, the product with `D1` has to be added up: 16 rows as wide as the stream, 16,384 bytes.
+# If you cut the stream, it is the product with `U1`: 16 rows as wide as the hidden units, 4,096 bytes.
+# The whole step then carries 81,924 bytes.
+# So *cut the wide axis*: the sum over it leaves only the narrow one to exchange.
+#
+# ## Which dimension gets the fast links?
+#
+# So far we have counted bytes. How long do they take, in a network that really needs cutting?
+#
+# Take the 17 billion weights from above, as 32 blocks of a residual network, and two nodes of eight A100s each.
+# On a mesh of `batch` 2 × `model` 8, each device holds an eighth of the model, and works on 16,384 rows of the stream.
+#
+# Each block takes two all-reduces over `model`, 64 in all, and each of these adds up 16,384 × 8,192 numbers.
+# The gradients, an eighth of them on each device, take one over `batch`:
+
+# %% links tags=["modelled"]
+activations = 16384 * WIDTH * 4  # bytes
+gradients = weights / 8 * 4
+
+print(f"over model: 64 times {activations / 1e9:.2f} GB")
+print(f"over batch: once {gradients / 1e9:.2f} GB")
+
+# %% links-given [markdown]
+# Two devices in one node are joined by a link of 240 GB/s. Between the nodes there are 25 GB/s ({lesson:all_reduce}).
+# Only one of the two mesh dimensions can stay inside the nodes.
+# A ring that leaves its node is as slow as its slowest link.
+# Here is the formula of the ring again, from {lesson:all_reduce}:
+
+# %% ring
+# Between two A100s in one node: bytes per second, seconds
+INSIDE = 240e9, 3.4e-6
+# From an A100 to another node
+BETWEEN = 25e9, 14e-6
+
+
+def ring_seconds(devices, num_bytes, link):
+    bandwidth, latency = link
+    steps = 2 * (devices - 1)
+    chunk = num_bytes / devices
+    return steps * (latency + chunk / bandwidth)
+
+
+# %% predict-links [markdown]
+# A mesh of `batch` 2 × `model` 8 lies on two nodes of eight devices.
+# Links inside a node are about ten times as fast as links between nodes.
+# In a step, 64 all-reduces over `model` carry 0.54 GB each, and one all-reduce over `batch` carries 8.59 GB.
+# Which mesh dimension should stay inside the nodes?
+#
+# - [x] `model` `model`, with the many smaller payloads
+#   64 times 0.54 GB are 34 GB, four times as much as the gradients.
+#   And in a ring of eight, a device sends 1.75 times the payload, in a ring of two just the payload.
+# - [ ] `batch` `batch`, with the largest single payload
+#   It is the largest one, but it comes once a step. The 64 others add up to 34 GB.
+# - [ ] `either` either: the step takes about as long
+#   The bytes over `model` are four times those over `batch`, and the links differ by a factor of ten.
+
+# %% reveal-links
+model_inside = 64 * ring_seconds(8, activations, INSIDE)
+batch_between = ring_seconds(2, gradients, BETWEEN)
+model_between = 64 * ring_seconds(8, activations, BETWEEN)
+batch_inside = ring_seconds(2, gradients, INSIDE)
+
+if model_inside + batch_between < model_between + batch_inside:
+    answer = "model"
+else:
+    answer = "batch"
+reveal("splitting_the_model-links", answer)
+
+# %% seconds tags=["modelled"]
+# A sign stands for 50 ms: # over batch, o over model
+for name, over_model, over_batch in [
+    ("model inside", model_inside, batch_between),
+    ("batch inside", model_between, batch_inside),
+]:
+    print(f"{name}: {over_model:.2f} s over model,", end=" ")
+    print(f"{over_batch:.2f} s over batch")
+    print("#" * round(over_batch / 0.05), end="")
+    print("o" * round(over_model / 0.05))
+
+# %% seconds-read [markdown]
+# With `model` inside, the devices exchange for 0.6 seconds a step; the other way round for 2.5 seconds.
+# Same devices, same layouts, same bytes: four times as long, only because of who sits next to whom.
+#
+# There is a second reason, which this sum leaves out. The gradient of a block can travel while the devices
+# compute the gradients of the blocks before it. But an all-reduce of activations, in the forward pass,
+# can't hide like that: the next product needs its result.
+#
+# The sum depends on the rows. With 2,048 rows on each device instead of 16,384, both ways take about as long,
+# and only the second reason is left.
+#
+# So, as a rule, *put `model` inside the node, and let only `batch` leave it.*
+# In code, the order of the dimensions decides: the last one gets neighbouring devices.
+# On `[("batch", 2), ("model", 8)]`, devices 0 to 7 form one row, and share a node.
+# The rule also tells you how far to go with tensor parallelism: usually to the border of the node.
+
+# %% note-times [markdown]
+# How far can you trust these times?
+#
+# They are the ring formula of {lesson:all_reduce}, with its estimates for A100s. We have not measured them.
+# They also assume that each GPU has a way of its own to the other node.
+# NCCL has better algorithms than one ring through two nodes, and all of them pay for the slow links.
+# In bfloat16 the activations are half as many bytes.
+# {Lesson:how_long} makes a planner of this sum, and compares it with published training runs.
+
+# %% plain-heading [markdown]
 # ## The plain program
 #
-# [`splitting_the_model.py`](../plain/splitting_the_model.py) is this lesson in one file
-# that needs TensorFlow and NumPy alone.
-# `AXES`, `SPLITS`, `MESHES`, `make_layouts`, `MLP`, `train_step` and `train` are those above.
-# It trains ten steps under each scheme in turn, each from the checkpoint that the one before left,
-# and beside it on one device.
-# It ends with an error if two losses differ by 0.001 or more.
-# Given a folder, it goes on from there the next time;
-# names of schemes after it choose the order.
-#
+# [`splitting_the_model.py`](../plain/splitting_the_model.py) trains the residual network, in its cured layouts, on eight devices and on one.
+# It needs TensorFlow and NumPy alone, prints what each device holds, and fails if two losses differ by 1e-5 or more.
+
+# %% takeaways [markdown]
 # ## Takeaways
 #
-# - Layouts alone make a model data-, model- or spatial-parallel.
-#   Consecutive layers should split the axis that they share in the same way:
-#   otherwise TensorFlow refuses the product, or exchanges more in silence,
-#   in the product or on the way back.
-# - Where a step sums over a split axis, devices exchange.
-#   Split batches send mainly gradients and the sums of the moments,
-#   split features and hidden units the partial sums of products.
-# - A checkpoint holds each block of a variable once, and no mesh: it restores under any layouts, bit for bit.
+# - Cut the hidden units: columns of the first weight, rows of the second. (If the stream is wider, cut the stream.)
+#   In a deep network, a pair of layers then takes one all-reduce in the forward pass, and one in the backward pass.
+# - Layers that share an axis must cut it in the same way. TensorFlow refuses few of the slips; most cost bytes in silence,
+#   often only in the backward pass or in the optimizer. So count the collectives of a whole step.
+# - Keep the residual stream in one layout, and the dimension that carries activations inside the node.
 #
-# {Lesson:save_and_serve} takes trained weights off the mesh and serves them.
+# And if even one example is too large for a device? {Lesson:any_mesh} cuts the features as well,
+# and moves a half-finished run from one mesh to another.
 
 # %% score
 score("splitting_the_model")

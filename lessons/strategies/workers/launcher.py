@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import html
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,22 +26,6 @@ LIMIT_SECONDS = 300.0
 GRACE_SECONDS = 60.0  # for what the others have to say once one has failed
 
 Program = Sequence[object]
-
-_HOST = "127.0.0.1"
-# What every task gets: the port that is held for it, also after a restart; no proxy on the way to the others;
-# few threads, since all share this machine; no GPU, of which each would take the whole memory. TensorFlow's
-# handler of preemptions asks a server of Google's whether it runs there: the question goes nowhere.
-_OF_EVERY_TASK = {
-    "CUDA_VISIBLE_DEVICES": "",
-    "GCE_METADATA_IP": "127.0.0.1:9",
-    "GRPC_VERBOSITY": "ERROR",
-    "PYTHONUNBUFFERED": "1",
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-    "TF_GRPC_REUSE_PORT": "1",
-    "TF_NUM_INTEROP_THREADS": "2",
-    "TF_NUM_INTRAOP_THREADS": "1",
-    "no_grpc_proxy": _HOST,
-}
 
 
 class Cluster:
@@ -75,7 +58,7 @@ class Cluster:
     ) -> None:
         self._held = contextlib.ExitStack()  # the ports
         self.addresses = {
-            job: [_hold_port(self._held) for _task in range(count)] for job, count in tasks.items()
+            job: [processes.hold_port(self._held) for _task in range(count)] for job, count in tasks.items()
         }
         self._folder = tempfile.TemporaryDirectory(prefix="cluster-")
         self._commands: dict[str, list[str]] = {}
@@ -87,7 +70,7 @@ class Cluster:
             for index in range(len(addresses)):
                 task, own = f"{job} {index}", place(self.addresses, job, index, variables)
                 self._commands[task] = [sys.executable, *map(str, (others or {}).get(task, program))]
-                self._environments[task] = {**inherited, **_OF_EVERY_TASK, **own}
+                self._environments[task] = {**inherited, **processes.OF_EACH, **own}
         self._guarded: dict[str, subprocess.Popen[bytes]] = {}
         self._num_read = dict.fromkeys(self._commands, 0)  # lines up to the one that was waited for
         self._stopped: set[str] = set()  # who was killed or terminated
@@ -212,18 +195,6 @@ class Cluster:
                 if not failed and self._failed():
                     failed, until = True, min(until, time.monotonic() + grace_seconds)
                 refresh({each.heading(): each.lines[-12:] for each in self.report().tasks})
-
-
-def _hold_port(stack: contextlib.ExitStack) -> str:
-    """Returns an address of this machine, whose port is bound, but not listened at, until the stack closes.
-
-    A task can open it meanwhile, again and again, where it shares it: TensorFlow does so (SO_REUSEPORT) when
-    TF_GRPC_REUSE_PORT is 1. A program of another kind gets "Address already in use".
-    """
-    port = stack.enter_context(socket.socket())
-    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    port.bind((_HOST, 0))
-    return f"{_HOST}:{port.getsockname()[1]}"
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from dataclasses import replace
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.cells import Line, Place, cell, colour
+from course_lib.pictures.cells import Line, Place, cell
 from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import node
 from course_lib.specs.drawing import DrawsItself
@@ -17,9 +17,11 @@ from course_lib.specs.plan import BATCH, Axes, Plan
 from course_lib.specs.sharding import Block
 
 _GAP, _WIDTH, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 11.0, 10.0
+_COLUMN = (_WIDTH - 2 * _GAP) / 3  # so that three tensors stand in one row
 _LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 28.0
 
 Devices = tuple[int, ...]
+Colours = Mapping[tuple[str, Devices], str]  # of the block of a tensor that these devices hold
 
 
 class Scheme(DrawsItself):
@@ -48,11 +50,10 @@ class Scheme(DrawsItself):
     def picture(self) -> Figure:
         """Returns the picture of the scheme."""
         title = _("Scheme {plan} on the mesh {mesh}", plan=self.plan.name, mesh=self.plan.mesh)
-        told, colours = _told(self), _colours(self)
-        tensors = [_tensor(self, name, colours) for name in self.tensors]
-        columns = [replace(tensor, width=max(each.width for each in tensors)) for tensor in tensors]
-        drawing = arranging.flowing(columns, _GAP, _WIDTH)
-        lines = (line for name in self.tensors for line in ("", *_lines(self, name)))
+        told = _told(self)
+        tensors = [drawn(self, name, heading(self, name), _COLUMN) for name in self.tensors]
+        drawing = arranging.flowing(tensors, _GAP, _WIDTH)
+        lines = [line for name in self.tensors for line in ("", heading(self, name), *notes_of(self, name))]
         return headed(title, [drawing], [*told, *lines], width=_WIDTH, says=told)
 
     def __repr__(self) -> str:
@@ -74,18 +75,19 @@ def _told(scheme: Scheme) -> list[str]:
     return [*lines, _("The numbers in a block are the devices that hold it.")]
 
 
-def _lines(scheme: Scheme, name: str) -> list[str]:
-    """Returns what the picture shows of a tensor: its shape, its axes, and who holds its blocks."""
+def notes_of(scheme: Scheme, name: str) -> list[str]:
+    """Returns what the picture shows of a tensor in words: its axes, and who holds its blocks."""
     rows: dict[float, list[str]] = {}
     for block in scheme.shardings[name].blocks:
         _x, y, _width, _height = _place(scheme, name, block)
         rows.setdefault(y, []).append(_holders(scheme, block.devices))
     holders = " / ".join(" | ".join(row) for row in rows.values())
     notes = [*_notes(scheme, name), _("blocks on {devices}", devices=holders)]
-    return [_heading(scheme, name), *(f"  {note}" for note in notes)]
+    return [f"  {note}" for note in notes]
 
 
-def _heading(scheme: Scheme, name: str) -> str:
+def heading(scheme: Scheme, name: str) -> str:
+    """Returns a tensor's name and shape."""
     return f"{name} {scheme.shardings[name].global_shape}"
 
 
@@ -105,21 +107,30 @@ def _cut(scheme: Scheme, axis: str) -> str:
     return _("split by {name}", name=scheme.plan.splits[axis])
 
 
-def _tensor(scheme: Scheme, name: str, colours: Mapping[Devices, str]) -> Drawing:
-    """Returns a tensor under its name and above its notes."""
+def drawn(scheme: Scheme, name: str, title: str, column: float, *, first: int = 0) -> Drawing:
+    """Returns a tensor under a title and above its notes, in a column of this width.
+
+    Args:
+        scheme: in which the tensor is laid out.
+        name: of the tensor.
+        title: what stands above it.
+        column: the width.
+        first: how many colours are taken, by other data.
+    """
+    colours = _colours(scheme, first)
     blocks = scheme.shardings[name].blocks
     places = [_place(scheme, name, block) for block in blocks]
     width, height = max(x + width for x, _y, width, _h in places), max(y + h for _x, y, _w, h in places)
     parts = []
     for at, (block, place) in enumerate(zip(blocks, places, strict=True)):
         label = _label(_holders(scheme, block.devices), place)
-        nodes = cell(place, *label, fill=colours[block.devices])
+        nodes = cell(place, *label, fill=colours[name, block.devices])
         parts.append(node("g", *nodes, class_="part", data_block=str(at)))
     notes = arranging.lines_of_text(
-        _notes(scheme, name), size=_NOTE_SIZE, max_width=_WIDTH, fill=shapes.SOFT_INK
+        _notes(scheme, name), size=_NOTE_SIZE, max_width=column, fill=shapes.SOFT_INK
     )
-    drawn = Drawing(width, height, tuple(parts))
-    return arranging.titled(_heading(scheme, name), arranging.stacked([drawn, notes], 4))
+    blocks_drawn = Drawing(width, height, tuple(parts))
+    return replace(arranging.titled(title, arranging.stacked([blocks_drawn, notes], 4)), width=column)
 
 
 def _label(content: str, place: Place) -> list[Line]:
@@ -138,16 +149,21 @@ def _holders(scheme: Scheme, devices: Devices) -> str:
     return _("all") if len(devices) == scheme.plan.mesh.size else " ".join(map(str, devices))
 
 
-def _colours(scheme: Scheme) -> dict[Devices, str]:
-    """Returns a colour for each set of devices that hold a block; what all of them hold has none.
+def _colours(scheme: Scheme, first: int) -> Colours:
+    """Returns a colour for each block that not every device holds: equal colours are equal data."""
+    blocks = [(name, each.devices) for name, sharding in scheme.shardings.items() for each in sharding.blocks]
+    shared = {block: shapes.EMPTY for block in blocks if len(block[1]) == scheme.plan.mesh.size}
+    others = (block for block in dict.fromkeys(blocks) if block not in shared)
+    return shared | {block: _colour(at) for at, block in enumerate(others, first)}
 
-    Within a tensor other devices hold other data, so equal colours are equal data; across tensors they are
-    the same devices.
-    """
-    sets = dict.fromkeys(block.devices for sharding in scheme.shardings.values() for block in sharding.blocks)
-    everyone = {devices: shapes.EMPTY for devices in sets if len(devices) == scheme.plan.mesh.size}
-    others = (devices for devices in sets if devices not in everyone)
-    return everyone | {devices: colour(at) for at, devices in enumerate(others)}
+
+def _colour(data: int) -> str:
+    """Returns a colour for a number of data; those that the palette lacks are its colours, made lighter."""
+    strong = shapes.PALETTE[data % len(shapes.PALETTE)]
+    if data < len(shapes.PALETTE):
+        return strong
+    channels = (int(strong[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{(channel + 2 * 255) // 3:02X}" for channel in channels)
 
 
 def _place(scheme: Scheme, name: str, block: Block) -> Place:
