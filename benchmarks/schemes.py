@@ -1,4 +1,4 @@
-"""What the plain program `splitting_the_model` defines, trained in each scheme and held against one device.
+"""What the plain program `any_mesh` defines, trained in each scheme and held against one device.
 
 All get the same batches in the same order, from equal initial values or from one checkpoint.
 """
@@ -34,7 +34,7 @@ def measure(source: str) -> dict[str, Any]:
     texts = load_imdb(source)
     schemes = Schemes(tf_idf(texts))
     return {
-        "how": circumstances(training.NAME, source, texts, **training.DETAILS),
+        "how": circumstances(training.NAME, source, texts, batch_size="64", learning_rate="0.003"),
         "equal": schemes.from_equal_values(),
         "continued": schemes.from_a_checkpoint(),
     }
@@ -44,7 +44,7 @@ class Schemes:
     """The program, on reviews to learn from and to measure on."""
 
     def __init__(self, reviews: Splits[Examples]) -> None:
-        self._reviews, self._program = reviews, program("splitting_the_model")
+        self._reviews, self._program = reviews, program("any_mesh")
         self._program.train_x, self._program.train_y = reviews.train.features, reviews.train.labels
         self._per_epoch = len(reviews.train) // training.BATCH_SIZE
 
@@ -60,9 +60,9 @@ class Schemes:
             return self._compared(kept, epochs=1)
 
     def _compared(self, start: str, epochs: int) -> dict[str, Record]:
-        one, *others = (self._taken(scheme, start, epochs) for scheme in (ONE_DEVICE, *self._program.MESHES))
+        one, *others = (self._taken(scheme, start, epochs) for scheme in (ONE_DEVICE, *self._program.meshes))
         runs = {ONE_DEVICE: run_of([one[0]], training.BATCH_SIZE)}
-        for scheme, taken in zip(self._program.MESHES, others, strict=True):
+        for scheme, taken in zip(self._program.meshes, others, strict=True):
             runs[scheme] = run_of([taken[0]], training.BATCH_SIZE)
             runs[scheme] |= _differences(taken, one)
         return runs
@@ -81,20 +81,18 @@ class Schemes:
         yield {**record, **self._tested(self._weights(folder))}
 
     def _weights(self, folder: str) -> Weights:
-        model = self._program.MLP(self._program.values, self._program.LAYOUTS[ONE_DEVICE])
+        model = self._program.Model(self._program.LAYOUTS[ONE_DEVICE])
         tf.train.Checkpoint(model=model).restore(tf.train.latest_checkpoint(folder)).expect_partial()
-        return {name: getattr(model, name).numpy() for name in self._program.values}
+        return {name: weight.numpy() for name, weight in model.weights.items()}
 
     def _tested(self, weights: Weights) -> dict[str, float]:
-        """Returns loss and accuracy on the test reviews, with the moments of all training reviews."""
-        of_train, of_test = (
-            np.maximum(examples.features @ weights["W1"] + weights["b1"], 0)
-            for examples in (self._reviews.train, self._reviews.test)
+        """Returns loss and accuracy on the test reviews."""
+        logits, labels = (
+            self._program.logits_of(weights, self._reviews.test.features),
+            self._reviews.test.labels,
         )
-        normal = (of_test - of_train.mean(axis=0)) / np.sqrt(of_train.var(axis=0) + 1e-5)
-        logits, labels = normal @ weights["W2"] + weights["b2"], self._reviews.test.labels
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        hits = logits.argmax(axis=1) == labels
+        hits = np.argmax(logits, axis=1) == labels
         return {"test_loss": float(tf.reduce_mean(losses)), "test_accuracy": float(hits.mean())}
 
 

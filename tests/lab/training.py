@@ -16,12 +16,12 @@ CELLS = {
 import sys
 import course_lib.syllabus
 course_lib.setup(language="LANGUAGE", devices=8)
-TrainingLab = course_lib.syllabus.module("splitting_the_model.lab").TrainingLab
+TrainingLab = course_lib.syllabus.module("any_mesh.lab").TrainingLab
 sys.path.append({str(ROOT / "notebooks" / "plain")!r})
-import splitting_the_model as lesson
+import any_mesh as lesson
 SIZES = dict(batch=64, features=1200, hidden=48, classes=2)""",
     "lab": """
-subject = dict(meshes=lesson.MESHES, splits=lesson.SPLITS, axes=lesson.AXES, sizes=SIZES)
+subject = dict(meshes=lesson.meshes, splits=lesson.splits, axes=lesson.axes, sizes=SIZES)
 lab = TrainingLab(lesson.train, "runs", num_examples=len(lesson.train_y), **subject)
 lab""",
     "beside": """
@@ -30,7 +30,7 @@ before = lab.runs[-1].step
 records = list(lesson.train(lesson.LAYOUTS["data"], tempfile.mkdtemp(), 20))
 print(len(records), lab.runs[-1].step - before)""",
 }
-EPOCH = 16  # steps
+EPOCH = 20  # steps
 
 
 def train_stop_and_go_on(lesson: Lesson, name: str) -> None:

@@ -14,9 +14,9 @@ from tests.explored import choose, press
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
 
-TrainingLab = from_lesson("splitting_the_model.lab", "TrainingLab")
-largest_differences = from_lesson("splitting_the_model.lab_runs", "largest_differences")
-held = from_lesson("splitting_the_model.lab_view", "held")
+TrainingLab = from_lesson("any_mesh.lab", "TrainingLab")
+largest_differences = from_lesson("any_mesh.lab_runs", "largest_differences")
+held = from_lesson("any_mesh.lab_view", "held")
 
 SIZES, EXAMPLES, EPOCH = {"batch": 64, "features": 16, "hidden": 8, "classes": 2}, 640, 10
 SCHEMES = ("one device", "data", "model", "spatial")
@@ -26,9 +26,9 @@ TOLERANCE = 1e-5  # float32 sums in another order, over 20 steps of a small mode
 @pytest.fixture(scope="module")
 def lesson():
     """The lesson's program with a small model and few examples."""
-    made, draw = program("splitting_the_model"), np.random.default_rng(0)
+    made, draw = program("any_mesh"), np.random.default_rng(0)
     for name in made.values:
-        made.values[name] = draw.normal(0, 0.3, [SIZES[axis] for axis in made.AXES[name]]).astype("float32")
+        made.values[name] = draw.normal(0, 0.3, [SIZES[axis] for axis in made.axes[name]]).astype("float32")
     made.train_x = draw.normal(size=(EXAMPLES, SIZES["features"])).astype("float32")
     made.train_y = (made.train_x[:, :2].sum(axis=1) > 0).astype("int64")
     return made
@@ -46,7 +46,7 @@ def lab(lesson, tmp_path_factory):
 
 
 def lab_in(folder, lesson):
-    subject = {"meshes": lesson.MESHES, "splits": lesson.SPLITS, "axes": lesson.AXES, "sizes": SIZES}
+    subject = {"meshes": lesson.meshes, "splits": lesson.splits, "axes": lesson.axes, "sizes": SIZES}
     return TrainingLab(lesson.train, str(folder), num_examples=EXAMPLES, **subject)
 
 
@@ -70,7 +70,9 @@ def values_of(run):
     """Returns the values in a run's checkpoint, as TensorFlow reads them from the files."""
     reader = tf.train.load_checkpoint(str(run.folder))
     return {
-        name: reader.get_tensor(f"model/{name}/.ATTRIBUTES/VARIABLE_VALUE") for name in ("W1", "b1", "W2")
+        f"{kind} {name}": reader.get_tensor(f"model/{kind}/{name}/.ATTRIBUTES/VARIABLE_VALUE")
+        for kind in ("weights", "means", "squares")
+        for name in ("W1", "b1", "W2")
     }
 
 
@@ -110,10 +112,19 @@ def test_what_a_device_is_said_to_hold_is_what_it_holds(lesson, lab, scheme):
     choose(lab, "start", "")
     choose(lab, "scheme", scheme)
     layouts = lesson.LAYOUTS["one" if scheme == "one device" else scheme]
-    model = lesson.MLP(lesson.values, layouts)
-    batch = [lesson.place(lesson.train_x[:64], layouts["x"]), lesson.place(lesson.train_y[:64], layouts["y"])]
-    variables = sum(map(on_device_0, model.variables))
-    expected = {"parameters": variables, "gradients": variables, "batch": sum(map(on_device_0, batch))}
+    model = lesson.Model(layouts)
+    batch = [
+        lesson.place(lesson.train_x[:64], layouts.get("x")),
+        lesson.place(lesson.train_y[:64], layouts.get("y")),
+    ]
+    variables = sum(map(on_device_0, model.weights.values()))
+    slots = sum(map(on_device_0, [*model.means.values(), *model.squares.values()]))
+    expected = {
+        "parameters": variables,
+        "gradients": variables,
+        "Adam's averages": slots,
+        "batch": sum(map(on_device_0, batch)),
+    }
     assert held(lab._subject, lab.setting) == expected
 
 

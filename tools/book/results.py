@@ -48,13 +48,13 @@ def epochs_of(run: Record) -> list[dict[str, str]]:
 
 
 def _schemes(source: str) -> dict[str, Any]:
-    """Returns what schemes gave on some reviews, and at which step a loss first differs from one device's."""
-    measured = load(f"splitting_the_model-schemes_{source}")
+    """Returns what schemes gave on some reviews, and the step, if any, where they part from one device."""
+    measured = load(f"any_mesh-schemes_{source}")
     one, *others = (run.losses for run in measured.equal.values())
     parted = [
         max(abs(loss - ours) for ours in losses) > APART for loss, *losses in zip(one, *others, strict=True)
     ]
-    return {"source": source, "measured": measured, "apart": parted.index(True) + 1}
+    return {"source": source, "measured": measured, "apart": parted.index(True) + 1 if any(parted) else None}
 
 
 def _curves(language: str, folder: Path, name: str, runs: Mapping[str, Record], titles: Titles) -> str:

@@ -1,0 +1,1 @@
+"""Can a run move to another mesh?"""

@@ -1,0 +1,997 @@
+# %% [markdown]
+# # Any mesh
+#
+# Your training run has been going for three weeks, on eight devices that are arranged as 4 × 2.
+# Tomorrow the cluster gives you six.
+#
+# Are the three weeks lost? Or *can a run move to another mesh?*
+#
+# In {lesson:whole_game} a run moved once, and you couldn't tell from its curve. You had to take that on trust.
+# Now you look into the file and put together by hand what a device needs from it.
+# Then you send one run over five meshes, the last of which is a single device.
+# Along the way a model quietly loses all its values, and no check notices.
+# And once a run can go anywhere, there is a choice to make: which mesh should it go to?
+#
+# **After this lesson you can**
+#
+# - move a run with its optimizer to another mesh, and show that nothing was lost on the way;
+# - say what a checkpoint holds, and what each device reads from it;
+# - compare meshes by what each device has to hold, to send, and to wait for.
+#
+# **Time:** 30 minutes.
+# **You need to know:** checkpoints and what Adam keeps ({lesson:a_run}),
+# and layouts from the names of axes ({lesson:splitting_the_model}).
+
+# %%
+LANGUAGE = "en"
+
+import course_lib
+from course_lib import check, predict, reveal, score
+
+course_lib.setup(language=LANGUAGE, devices=8)
+
+# %% data-heading [markdown]
+# ## A run on 4 × 2
+#
+# The run is the one that you know: reviews, a network of 1,200 → 48 → 2, and Adam written by hand.
+# The next four cells are almost those of {lesson:a_run}: here all the reviews are for training, and the layouts come later.
+# They are folded, and you need only run them.
+
+# %% data tags=["known"]
+import numpy as np
+
+from course_lib import data, shard
+
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor
+
+WHOLE = dtensor.UNSHARDED
+
+reviews = data.tf_idf(data.load_imdb())
+train_x = reviews.train.features
+train_y = reviews.train.labels
+
+rng = np.random.default_rng(0)
+W1 = rng.normal(0, np.sqrt(2 / 1200), (1200, 48))
+W2 = rng.normal(0, np.sqrt(2 / 48), (48, 2))
+values = {
+    "W1": W1.astype("float32"),
+    "b1": np.zeros(48, "float32"),
+    "W2": W2.astype("float32"),
+    "b2": np.zeros(2, "float32"),
+}
+
+
+# %% forward tags=["known"]
+def logits_of(weights, x):
+    hidden = tf.nn.relu(x @ weights["W1"] + weights["b1"])
+    return hidden @ weights["W2"] + weights["b2"]
+
+
+def adam(weight, mean, square, gradient, step, learning_rate):
+    mean = 0.9 * mean + 0.1 * gradient
+    square = 0.999 * square + 0.001 * gradient**2
+    # Both averages begin at zero, and are corrected for that
+    correction = tf.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+    rate = learning_rate * correction
+    weight = weight - rate * mean / (tf.sqrt(square) + 1e-7)
+    return weight, mean, square
+
+
+# %% step tags=["known"]
+@tf.function
+def train_step(model, x, y, step, learning_rate):
+    with tf.GradientTape() as tape:
+        logits = logits_of(model.weights, x)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            y, logits
+        )
+        loss = tf.reduce_mean(losses)
+    gradients = tape.gradient(loss, model.weights)
+
+    # First compute everything, then write it
+    updates = {}
+    for name, gradient in gradients.items():
+        weight = model.weights[name]
+        mean = model.means[name]
+        square = model.squares[name]
+        updates[name] = adam(
+            weight, mean, square, gradient, step, learning_rate
+        )
+
+    for name, (weight, mean, square) in updates.items():
+        model.weights[name].assign(weight)
+        model.means[name].assign(mean)
+        model.squares[name].assign(square)
+
+    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
+    return loss, tf.reduce_mean(hits)
+
+
+# %% model tags=["known"]
+def place(array, layout):
+    if layout is None:
+        return tf.constant(array)
+    return shard(array, layout)
+
+
+def variable(array, layout):
+    if layout is None:
+        return tf.Variable(array)
+    return dtensor.DVariable(shard(array, layout))
+
+
+class Model(tf.Module):
+    def __init__(self, layouts):
+        super().__init__()
+        self.weights = {}
+        self.means = {}
+        self.squares = {}
+        for name, value in values.items():
+            zeros = np.zeros_like(value)
+            layout = layouts.get(name)
+            self.weights[name] = variable(value, layout)
+            self.means[name] = variable(zeros, layout)
+            self.squares[name] = variable(zeros, layout)
+
+
+# %% layouts-text [markdown]
+# Adam's averages, its **slots**, have the layouts of their weights, so they will move with them.
+#
+# Where do the layouts come from? As in {lesson:splitting_the_model}, every axis has a name,
+# and `splits` says which dimension of the mesh splits it.
+# There is one difference. A mesh needn't have every dimension in `splits`:
+# if it lacks one, the axis that this would have split stays whole. That takes one `if`, and then one dictionary serves every mesh:
+
+# %% layouts
+axes = {
+    "x": ("batch", "features"),
+    "y": ("batch",),
+    "W1": ("features", "hidden"),
+    "b1": ("hidden",),
+    "W2": ("hidden", "classes"),
+    "b2": ("classes",),
+}
+splits = {"batch": "batch", "features": "feature", "hidden": "model"}
+
+
+def make_layouts(axes, splits, mesh):
+    layouts = {}
+    for tensor, names in axes.items():
+        entries = []
+        for name in names:
+            entry = splits.get(name, WHOLE)
+            if entry not in mesh.dim_names:
+                entry = WHOLE
+            entries.append(entry)
+        layouts[tensor] = dtensor.Layout(entries, mesh)
+    return layouts
+
+
+grid_mesh = dtensor.create_mesh(
+    [("batch", 4), ("model", 2)], device_type="CPU"
+)
+grid = make_layouts(axes, splits, grid_mesh)
+
+for tensor, layout in grid.items():
+    print(tensor, layout.sharding_specs)
+
+# %% train-text [markdown]
+# On this mesh `features` stays whole, because no dimension is called `feature`.
+# The hidden units are split, so there are two different halves of `W1`, and each of them lies on four devices.
+#
+# You wrote `newest` in {lesson:a_run}: it finds the newest checkpoint whose index can be read. It is folded, too.
+
+# %% newest tags=["known"]
+from pathlib import Path
+
+
+def newest(folder):
+    numbers = []
+    for index in Path(folder).glob("ckpt-*.index"):
+        numbers.append(int(index.stem.removeprefix("ckpt-")))
+    for number in sorted(numbers, reverse=True):
+        path = f"{folder}/ckpt-{number}"
+        try:
+            tf.train.list_variables(path)
+            return path
+        except tf.errors.OpError:
+            pass  # it is not whole: try the one before it
+    return None
+
+
+# %% resume-text [markdown]
+# If there is a checkpoint, a run goes on from it, *whatever layouts the model has now*:
+
+
+# %% resume
+def resume(checkpoint, folder):
+    path = newest(folder)
+    if path is not None:
+        status = checkpoint.restore(path)
+        status.assert_existing_objects_matched()
+
+
+# %% train-loop [markdown]
+# Last comes the loop. It is plainer than that of {lesson:a_run}: nothing is shuffled, and the learning rate is constant.
+# It saves after every epoch, and once more when it ends or is stopped:
+
+
+# %% train
+def train(layouts, folder, steps, batch_size=64, learning_rate=3e-3):
+    model = Model(layouts)
+    done = tf.Variable(0, dtype=tf.int64)
+    checkpoint = tf.train.Checkpoint(model=model, step=done)
+    manager = tf.train.CheckpointManager(
+        checkpoint, folder, max_to_keep=3
+    )
+    resume(checkpoint, folder)
+
+    steps_per_epoch = len(train_y) // batch_size
+    rate = np.float32(learning_rate)
+    try:
+        for step in range(int(done), int(done) + steps):
+            epoch, batch = divmod(step, steps_per_epoch)
+            rows = slice(batch * batch_size, (batch + 1) * batch_size)
+            x = place(train_x[rows], layouts.get("x"))
+            y = place(train_y[rows], layouts.get("y"))
+            number = np.float32(step + 1)
+            loss, accuracy = train_step(model, x, y, number, rate)
+            done.assign(step + 1)
+            if batch + 1 == steps_per_epoch:
+                manager.save()
+            yield {
+                "step": step + 1,
+                "epoch": epoch + 1,
+                "loss": float(loss),
+                "accuracy": float(accuracy),
+            }
+    except GeneratorExit:
+        pass  # the Stop button, between two steps
+    manager.save()
+
+
+# %% first-run-text [markdown]
+# The whole run will have 200 steps. We train the first 40, and the curve leaves room for the others:
+
+# %% first-run
+import tempfile
+
+from course_lib import live
+
+folder = tempfile.mkdtemp()
+on_grid = await live(train(grid, folder, 40), steps=200)
+
+# %% first-run-read [markdown]
+# The folder now has a checkpoint, and the model is gone: it lived inside `train`.
+# From here on, the file is all that is left of the run.
+#
+# ## What is in the file?
+
+# %% predict-disk [markdown]
+# A model and its optimizer lie on eight devices, as 4 × 2.
+# Nearly all of their bytes are in matrices that are split into two halves, and each half lies on four devices.
+# They are saved. Divide the bytes of the data files by the bytes of all variables, each variable counted once.
+# What comes out, about?
+#
+# - [ ] `0.5`
+#   One device has that much. But half of each matrix would be missing.
+# - [x] `1`
+#   Each half is written once, by one of the four devices that hold it.
+# - [ ] `4`
+#   The mesh does hold each half four times. But the four are equal, so one of them is enough.
+# - [ ] `8`
+#   Then each device would write complete matrices, and no device has one.
+
+# %% reveal-disk
+on_disk = 0
+for file in Path(folder).glob("*.data-*"):
+    on_disk += file.stat().st_size
+
+counted_once = 0
+for value in values.values():
+    counted_once += 3 * value.nbytes  # a weight and two averages
+
+reveal("any_mesh-disk", round(on_disk / counted_once))
+
+# %% files-text [markdown]
+# Who writes what? Let's list the files:
+
+# %% files
+for file in sorted(Path(folder).glob("ckpt-*")):
+    kilobytes = file.stat().st_size / 1000
+    print(f"{file.name:28} {kilobytes:4.0f} kB")
+
+# %% files-read [markdown]
+# One of the two large files was written by device 0. It has the left half of `W1`, the upper half of `W2`, their averages,
+# and the variables that aren't split, such as `b2`.
+# The other one was written by device 1, and has the other halves.
+# Devices 2 to 7 wrote nothing, because they hold copies. The tiny data file has the step number,
+# and the names of the program's objects.
+#
+# The most interesting file is the last one. The **index** records each variable's full shape.
+# For each block, it also records which slice of the variable this is, and which file holds it.
+# Ask it for the variables:
+
+# %% index
+latest = newest(folder)
+for key, shape in tf.train.list_variables(latest):
+    if "/W" in key:
+        print(key, shape)
+
+# %% index-read [markdown]
+# `W1` is listed with its global shape, 1,200 × 48, although no file has more than half of it.
+# What the index does *not* have is a mesh. It never says that there were eight devices, or that they stood as 4 × 2.
+#
+# So any mesh can come and take what it needs. That is called **resharding**. Here is `W1`, in the file and on three meshes.
+# Equal colours are equal data. The numbers are devices:
+
+# %% file-picture
+from lessons.layouts.any_mesh.picture import file_picture
+
+tall_mesh = dtensor.create_mesh(
+    [("batch", 2), ("model", 4)], device_type="CPU"
+)
+tall = make_layouts(axes, splits, tall_mesh)
+
+three_mesh = dtensor.create_mesh(
+    [("model", 3)], devices=["CPU:0", "CPU:1", "CPU:2"]
+)
+three = make_layouts(axes, splits, three_mesh)
+
+file_picture(
+    (1200, 48), grid["W1"], [grid["W1"], tall["W1"], three["W1"]]
+)
+
+# %% file-picture-read [markdown]
+# The first mesh gets back what it wrote. On 2 × 4, each device takes half of a stored half.
+# With three devices it gets interesting: the middle third straddles the cut.
+# Device 1 needs the end of one block and the beginning of the other.
+#
+# **Exercise 1.** Be device 1.
+# Write `read_columns(stored, first, stop)`. It returns the columns from `first` up to, but not including, `stop`.
+# `stored` is a list of blocks, in any order. Each is a pair `(start, block)`:
+# `block` is an array, and `start` is the number of its first column in the whole matrix.
+# Take only what you need of each block: a device may be too small for all of them.
+# (The check also tries a matrix with far more columns than fit into memory.
+# There, `stored` holds just a few blocks, one of them nowhere near your columns.)
+
+
+# %% exercise-columns
+def read_columns(stored, first, stop):
+    # solution begin
+    pieces = []
+    for start, block in sorted(stored):
+        begin = max(first, start)
+        end = min(stop, start + block.shape[1])
+        if begin < end:
+            pieces.append(block[:, begin - start : end - start])
+    return np.concatenate(pieces, axis=1)
+    # solution end
+
+
+# %%
+check("any_mesh-columns", read_columns)
+
+# %% middle-text [markdown]
+# Until the check accepts your function, the next cell uses ours.
+# It cuts our initial `W1` into the two blocks of the file, and reads the middle third:
+
+# %% middle
+from course_lib import yours_or_ours
+
+read = yours_or_ours("any_mesh-columns", read_columns)
+left, right = values["W1"][:, :24], values["W1"][:, 24:]
+middle = read([(0, left), (24, right)], 16, 32)
+
+print(middle.shape)
+print(np.sum(middle != values["W1"][:, 16:32]), "numbers differ")
+
+# %% restore-text [markdown]
+# TensorFlow does this job for each device and each variable.
+# It is less careful than you: even for a piece of a stored block, it reads the whole block.
+# (You will see what that costs.) Does every number arrive?
+# We restore the file under three meshes. Then we compare `W1` on each device with `W1` in the file:
+
+# %% restore
+key = "model/weights/W1/.ATTRIBUTES/VARIABLE_VALUE"
+in_file = tf.train.load_variable(latest, key)
+
+
+def differing(layouts):
+    model = Model(layouts)
+    restored = tf.train.Checkpoint(model=model).read(latest)
+    restored.expect_partial()  # we leave out the step number
+
+    wanted = dtensor.unpack(shard(in_file, layouts["W1"]))
+    found = dtensor.unpack(model.weights["W1"].read_value())
+    count = 0
+    for device in range(len(found)):
+        different = wanted[device].numpy() != found[device].numpy()
+        count += np.sum(different)
+    return count
+
+
+print("4 x 2:", differing(grid))
+print("2 x 4:", differing(tall))
+print("three:", differing(three))
+
+# %% restore-read [markdown]
+# No number differs, on any device: `W1` is the same to the last bit.
+# The other variables are put to the test below, when the run goes on.
+#
+# ## Without a whole copy
+#
+# For our small network all this hardly matters.
+# But think of the 10 GB matrix of {lesson:splitting_the_model}. It was split because no device could hold it.
+# If anyone had to hold all of it for a moment, just to save it, the run would end there.
+# So let's save something bigger: 67 MB, split into eight blocks on our 4 × 2.
+
+# %% big
+layout = dtensor.Layout(["batch", "model"], grid_mesh)
+big = dtensor.DVariable(
+    shard(np.zeros((4096, 4096), "float32"), layout)
+)
+big_folder = tempfile.mkdtemp()
+tf.train.Checkpoint(big=big).write(big_folder + "/big")
+
+for file in sorted(Path(big_folder).glob("*.data-*")):
+    megabytes = file.stat().st_size / 1e6
+    print(f"{file.name:25} {megabytes:4.1f} MB")
+
+# %% big-read [markdown]
+# Eight devices wrote eight files of 8.4 MB each. The ninth, which is nearly empty, has the names of the program's objects.
+# No file has the whole matrix, and no device had to.
+#
+# Could a whole copy be in memory, though, for a moment? We measured it, with a matrix of 268 MB that was saved in eight blocks.
+# Here is the peak of the extra memory, summed over all eight devices. It varies from run to run:
+#
+# | | extra memory |
+# | --- | --- |
+# | saving | up to 40 MB |
+# | restoring into the same layout | 70 to 80 MB |
+# | restoring into another layout | 140 to 270 MB |
+# | for comparison: a whole copy on each device | 2,147 MB |
+#
+# So nothing like a whole copy on each device was ever made. Why does another layout cost more?
+# Because a device that needs a piece of a stored block reads all of it, one block after another.
+# That tells you where the danger lies: in large *blocks*, not in large matrices.
+# A matrix that was saved under data parallelism is a single block.
+# Reading such a block into eight parts took up to 670 MB.
+
+# %% note-memory [markdown]
+# How was that measured?
+#
+# One process wrote the matrix, and another one restored it.
+# Every half millisecond, the process looked at how much memory it had. We compared the peak with the memory just before.
+# A shorter peak is missed, so take the figures as rough.
+# A test of this course does it again. Eight virtual devices share the memory of one process, so the figures are for all of them.
+#
+# That a device reads stored blocks in full is in TensorFlow's source (`BundleReader::GetSliceValue`):
+# a block that is exactly the wanted one is read in place, and any other is first read into memory of its own.
+# Each device also has its new part for a moment beside the old one.
+# On GPUs, all of this would happen in the host's memory. That is untried here.
+
+# %% silence-heading [markdown]
+# ## Lost without a word
+#
+# A move rests on one thing: each variable of the new program has to find its value in the file.
+# In {lesson:a_run} you met a guard for that, and `resume` has it, too.
+# `assert_existing_objects_matched` raises an error if a variable finds nothing, for example because its name has changed.
+#
+# Is this guard enough? Suppose that, in the meantime, somebody has widened the hidden layer.
+# In the file, `W2` has 48 rows, and in the new program 96. The shape of `b2` is the same in both.
+# We fill the file with ones, and the program with zeros:
+
+# %% silence
+ones = {
+    "W2": variable(np.ones((48, 2), "float32"), grid["W2"]),
+    "b2": variable(np.ones(2, "float32"), grid["b2"]),
+}
+narrow_file = tempfile.mkdtemp() + "/narrow"
+tf.train.Checkpoint(**ones).write(narrow_file)
+
+zeros = {
+    "W2": variable(np.zeros((96, 2), "float32"), grid["W2"]),
+    "b2": variable(np.zeros(2, "float32"), grid["b2"]),
+}
+status = tf.train.Checkpoint(**zeros).read(narrow_file)
+status.assert_existing_objects_matched()
+status.assert_consumed()
+print("no complaint")
+
+# %% silence-read [markdown]
+# Neither guard notices. The error comes later, when somebody next uses any tensor on a mesh:
+
+# %% silence-first tags=["error"]
+from course_lib import last_line
+
+
+def sum_of(tensor):
+    return dtensor.unpack(tensor.read_value())[0].numpy().sum()
+
+
+try:
+    print(sum_of(zeros["W2"]))
+except tf.errors.OpError as error:
+    print(last_line(error))
+
+# %% silence-second-text [markdown]
+# That is a clear message. But you get it only once. What do the variables hold now?
+
+# %% silence-second
+print("W2", sum_of(zeros["W2"]))
+print("b2", sum_of(zeros["b2"]))
+
+# %% silence-second-read [markdown]
+# Zeros, the initial values, and not a word. Look at `b2`: its shape was fine, and it still never got its ones!
+# A single wrong shape costs you *every* variable on the mesh.
+# In a notebook, you would see the error, shrug, run the next cell, and train from the initial values without knowing it.
+# (Ordinary variables, on one device, are safer: there `read` itself raises a `ValueError`.
+# So is `restore`, which `resume` calls: it is a `read` that waits for the values, and raises this error at once.)
+#
+# So compare the shapes before you restore. The index has them, and reading it costs next to nothing:
+
+# %% shapes
+for key, shape in tf.train.list_variables(narrow_file):
+    if key.startswith("W2"):
+        print(shape, "in the file,", list(zeros["W2"].shape), "here")
+
+# %% shapes-read [markdown]
+# `resume` should do that for you, and say which weight it is. It gets a guard of its own, which compares the shape of each weight. (The slots have the same shapes.)
+# A program with a wider layer or a renamed weight now stops before its first step.
+# (`train` looks up the name `resume` when it runs, so it will use the new one.)
+
+
+# %% resume-guarded
+def resume(checkpoint, folder):
+    path = newest(folder)
+    if path is None:
+        return
+    stored = dict(tf.train.list_variables(path))
+    for name, weight in checkpoint.model.weights.items():
+        key = f"model/weights/{name}/.ATTRIBUTES/VARIABLE_VALUE"
+        shape = stored.get(key)
+        if shape is None:
+            raise ValueError(f"{name} is missing in {path}")
+        if shape != list(weight.shape):
+            raise ValueError(f"{name} has shape {shape} in {path}")
+    status = checkpoint.restore(path)
+    status.assert_existing_objects_matched()
+
+
+# %% trip-heading [markdown]
+# ## One run, five meshes
+#
+# Now let's move the run. It stands at step 40. It goes to 2 × 4 for 40 steps.
+# Then it goes for 40 more to a mesh of three dimensions, a cube of 2 × 2 × 2.
+# The cube has a dimension `feature`, so it splits the 1,200 features as well:
+
+# %% cube
+cube_mesh = dtensor.create_mesh(
+    [("batch", 2), ("feature", 2), ("model", 2)],
+    device_type="CPU",
+)
+cube = make_layouts(axes, splits, cube_mesh)
+
+# %% trip-text [markdown]
+# What has to change in the call of `train`? Only its first argument.
+# (If you end at another step than 120, you stopped the first run: train its 40 steps again, in a new folder.)
+
+# %% trip
+records = list(on_grid.steps)  # 1 to 40, on 4 x 2
+records.extend(train(tall, folder, 40))  # 41 to 80
+records.extend(train(cube, folder, 40))  # 81 to 120
+
+print("at step", records[-1]["step"])
+
+# %% six-text [markdown]
+# And now the cluster gives you six devices.
+# Training that goes on while devices come and go is called **elastic training**.
+# Six is 3 × 2, so the obvious thing is to shrink `batch` from 4 to 3. Let's try to shard a batch over it:
+
+# %% six-refused tags=["error"]
+six_devices = ["CPU:0", "CPU:1", "CPU:2", "CPU:3", "CPU:4", "CPU:5"]
+six_mesh = dtensor.create_mesh(
+    [("batch", 3), ("model", 2)], devices=six_devices
+)
+copies = dtensor.Layout([WHOLE, WHOLE], six_mesh)
+thirds = dtensor.Layout(["batch", WHOLE], six_mesh)
+x = dtensor.copy_to_mesh(train_x[:64], copies)
+try:
+    dtensor.relayout(x, thirds)
+except tf.errors.OpError as error:
+    print(last_line(error))
+
+# %% six-read [markdown]
+# Our checkpoint is not the problem: the weights would fit this mesh.
+# The *batch* is: 64 rows can't be split into three equal parts.
+# You could train with batches of 63 or 66, but then it would be another run, with other gradients.
+# If the run is to go on as it was, the mesh has to fit its batch.
+#
+# **Exercise 2.** Find a mesh for the six devices on which the run can go on with batches of 64.
+# Write down its dimensions, as for `dtensor.create_mesh`.
+# Every dimension has to be one that `splits` knows.
+
+# %% exercise-six
+# solution begin
+six = [("batch", 2), ("model", 3)]
+# solution end
+
+# %%
+check("any_mesh-six", six)
+
+# %% on-six-text [markdown]
+# Your mesh (or ours) takes the run from step 120 to 160.
+# For the last forty steps even the six devices are gone, and one device does it alone, without DTensor.
+# Beside it, we train on one device from the start:
+
+# %% on-six
+dims = yours_or_ours("any_mesh-six", six)
+six_mesh = dtensor.create_mesh(list(dims), devices=six_devices)
+records.extend(
+    train(make_layouts(axes, splits, six_mesh), folder, 40)
+)
+
+one_device = {}  # no layouts: ordinary tensors
+records.extend(train(one_device, folder, 40))
+one = list(train(one_device, tempfile.mkdtemp(), 200))
+
+# %% run-picture
+from lessons.layouts.any_mesh.picture import run_picture
+
+meshes_used = {
+    0: "4 × 2",
+    40: "2 × 4",
+    80: "2 × 2 × 2",
+    120: "six",
+    160: "one",
+}
+run_picture(records, one, meshes_used)
+
+# %% run-picture-read [markdown]
+# Each line marks a move. Can you see one in the curve?
+# The curve is a mean over twenty steps, and could hide a small jump. So ask the numbers, step by step:
+
+# %% same
+from course_lib import about
+
+differences = []
+for ours, theirs in zip(records, one):
+    differences.append(abs(ours["loss"] - theirs["loss"]))
+
+print(len(differences), "steps")
+print("largest difference", about(max(differences), 0, 1e-5))
+
+# %% same-read [markdown]
+# Two hundred steps, from mesh to mesh and at last on one device. Every loss matches that of the run that never left its one device, up to rounding.
+# So yes: a run can move. It keeps its weights, its slots and its place in the data.
+# The mesh was never a part of it.
+
+# %% note-order [markdown]
+# What else has to come along?
+#
+# The batches. `train` takes them in a fixed order from the number of the step, which is in the checkpoint.
+# If yours are shuffled, the order has to follow from a seed and the step, as in {lesson:a_run}.
+# If you draw dropout masks, they must not depend on the layout either.
+#
+# The initial values may depend on the mesh, since the checkpoint overwrites them.
+
+# %% features-heading [markdown]
+# ## Split the features as well
+#
+# On the way, the run passed through the cube. Why would anybody split the features?
+# Because a single example can be too large for a device.
+# A medical scan of 512 × 512 × 512 voxels takes 0.54 GB in float32, and sixteen feature maps of that size take 8.6 GB.
+# Then you have to cut the example itself.
+#
+# Our examples are rows of 1,200 features, and the cube cuts each row in two.
+# Here it is, drawn as the schemes in {lesson:splitting_the_model}:
+
+# %% scheme
+from course_lib import MeshSpec, Plan
+from lessons.layouts.scheme import Scheme
+
+sizes = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
+drawn = {"x": axes["x"], "W1": axes["W1"], "W2": axes["W2"]}
+spec = MeshSpec([("batch", 2), ("feature", 2), ("model", 2)])
+spatial = Plan("spatial", spec, splits)
+Scheme(spatial, drawn, sizes)
+
+# %% scheme-read [markdown]
+# The columns of `x` and the rows of `W1` are cut at the same place, since both have the axis `features`.
+# No device ever sees a whole review, or a whole column of `W1`. What do the devices have to tell each other?
+
+# %% predict-features [markdown]
+# On a mesh of `batch` 2 × `feature` 2 × `model` 2, `x` of shape (64, 1200) has the layout `[batch, feature]`,
+# and `W1` of shape (1200, 48) has `[feature, model]`: the first product of a network with one hidden layer.
+# In a whole training step, forward and backward, how many bytes do the all-reduces over `feature` carry?
+# A number takes 4 bytes.
+#
+# - [ ] `0`
+#   A hidden unit sums over all 1,200 features, and no device has more than 600 of them.
+# - [x] `3072`
+#   Only the first product sums over the features. A device has partial sums for 32 reviews and 24 hidden units.
+# - [ ] `57600`
+#   That is a device's part of the gradient of `W1`. But that gradient is a sum over the reviews, so it goes over `batch`.
+# - [ ] `60672`
+#   That adds the gradient of `W1` to the sums of the first product. But the gradient sums over the reviews.
+
+# %% reveal-features
+from course_lib import collectives
+
+cube_x = place(train_x[:64], cube["x"])
+cube_y = place(train_y[:64], cube["y"])
+step = np.float32(1)
+rate = np.float32(3e-3)
+found = collectives(
+    train_step, Model(cube), cube_x, cube_y, step, rate
+)
+over_feature = 0
+for each in found:
+    if "feature" in each.mesh_dims:
+        over_feature += each.payload_bytes
+reveal("any_mesh-features", over_feature)
+
+# %% lanes-text [markdown]
+# The backward pass has nothing to add up over the features:
+# each device computes the gradient of its own rows of `W1` from its own columns of `x`.
+# So the new cut costs only 3,072 of the 61,232 bytes that a device sends in a step.
+# Walk through the step, and you meet three kinds of bands: one over `feature`, one over `model` for the logits,
+# and six over `batch`, for the four gradients, the loss and the accuracy:
+
+# %% lanes
+from lessons.layouts.step_explorer import StepExplorer
+
+StepExplorer("spatial")
+
+# %% note-spatial [markdown]
+# Is that what others call spatial?
+#
+# TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) calls this layout
+# spatial parallelism, and so does the explorer above.
+# Elsewhere the word means that images or volumes are cut along their height, width or depth.
+# [Hou and others](https://arxiv.org/abs/1909.03108) train on medical scans in this way.
+# There, a convolution at the edge of a device's part needs the border of its neighbour's part.
+# The devices exchange these borders, called *halos*, in each layer, and no sum is needed.
+# A dense layer has no neighbours. It sums over all features, so our devices add up instead.
+
+# %% which-heading [markdown]
+# ## Which mesh should you take?
+#
+# If a run can go anywhere, where should it go? Let's compare three schemes on eight devices.
+# For the time of a ring we take the formula of {lesson:all_reduce}, with the figures for eight A100s in one node:
+
+# %% ring
+LATENCY = 3.4e-6  # seconds
+BANDWIDTH = 240e9  # bytes per second
+
+
+def ring_seconds(devices, num_bytes, bandwidth, latency):
+    messages = 2 * (devices - 1)
+    chunk = num_bytes / devices
+    return messages * (latency + chunk / bandwidth)
+
+
+# %% costs-text [markdown]
+# For each scheme, we want three numbers:
+#
+# - the bytes that device 0 **holds**: its part of `x`, of the weights and of the slots;
+# - the bytes that it **sends** in a step;
+# - the **time** that sending takes.
+
+# %% costs
+from course_lib import collectives
+
+
+def costs(layouts, rows):
+    model = Model(layouts)
+    x = place(train_x[:rows], layouts["x"])
+    y = place(train_y[:rows], layouts["y"])
+
+    held = dtensor.unpack(x)[0].numpy().nbytes
+    for each in model.variables:
+        held += dtensor.unpack(each.read_value())[0].numpy().nbytes
+
+    step = np.float32(1)
+    rate = np.float32(3e-3)
+    sent = 0
+    seconds = 0
+    for each in collectives(train_step, model, x, y, step, rate):
+        devices = each.group_size  # in one ring
+        payload = each.payload_bytes
+        sent += 2 * (devices - 1) * payload / devices
+        seconds += ring_seconds(devices, payload, BANDWIDTH, LATENCY)
+    return {"held": held, "sent": sent, "seconds": seconds}
+
+
+# %% schemes
+meshes = {
+    "data": [("batch", 8)],
+    "model": [("batch", 4), ("model", 2)],
+    "spatial": [("batch", 2), ("feature", 2), ("model", 2)],
+}
+of_64 = {}
+of_1024 = {}
+for scheme, dims in meshes.items():
+    mesh = dtensor.create_mesh(dims, device_type="CPU")
+    layouts = make_layouts(axes, splits, mesh)
+    of_64[scheme] = costs(layouts, 64)
+    of_1024[scheme] = costs(layouts, 1024)
+
+# %% bytes-text [markdown]
+# First the bytes:
+
+# %% bytes-picture
+from lessons.layouts.any_mesh.picture import costs_picture
+
+costs_picture(
+    {
+        "64 reviews, held": ("held", of_64),
+        "1,024 reviews, held": ("held", of_1024),
+        "64 reviews, sent": ("sent", of_64),
+        "1,024 reviews, sent": ("sent", of_1024),
+    }
+)
+
+# %% bytes-read [markdown]
+# With 64 reviews, the more of the model we split, the less a device holds. Weights and slots are most of it.
+#
+# With 1,024 reviews it is different: now the data-parallel scheme holds *least*.
+# The batch has become larger than the model, and `batch` 8 cuts it eight ways.
+# On 4 × 2, two devices along `model` hold the same rows of `x`.
+# So **split what is large**. The model? Then along `model` or `feature`. The batch? Then along `batch`.
+#
+# And what is sent? Gradients are as large as the weights, however many reviews there are.
+# Under data parallelism there is hardly anything else, so the bar stays.
+# Partial sums of activations grow with the batch. You see it in the spatial scheme, whose bar has grown from 61 to 111 kB.
+#
+# Now the time. Does it follow the bytes?
+
+# %% time-given [markdown]
+# Here are the all-reduces of one step with 64 reviews, before TensorFlow fuses any. They run one after another:
+#
+# | | all-reduces | a device sends |
+# | --- | --- | --- |
+# | `data` | 6 in rings of eight | 404,236 bytes |
+# | `model` | 6 in rings of four, 1 in a ring of two | 173,384 bytes |
+# | `spatial` | 8 in rings of two | 61,232 bytes |
+#
+# Each message of a ring waits 3.4 µs for its latency. In that time, the link could carry 816,000 bytes.
+
+# %% predict-time [markdown]
+# Eight devices in one node train under one of three schemes, `data`, `model` or `spatial`.
+# The table above says which all-reduces a step takes, in rings, and how many bytes a device sends.
+# Each message costs a latency in which the link could carry 816,000 bytes.
+# Under which scheme do the all-reduces take the least time?
+#
+# - [ ] `data` data: it has the fewest all-reduces
+#   But each of them goes round a ring of eight: 14 messages that wait for each other.
+# - [ ] `model` model: it is in the middle in both
+#   Six of its seven all-reduces go round a ring of four: 6 messages that wait for each other.
+# - [x] `spatial` spatial: it has the shortest rings
+#   The bytes take next to no time, so what counts is the messages that wait for each other.
+#   A ring of eight has 14, a ring of four 6, and a ring of two only 2.
+#   That makes 6 × 14 = 84 under `data`, 6 × 6 + 2 = 38 under `model`, and 8 × 2 = 16 under `spatial`.
+
+# %% reveal-time
+fastest = "data"
+for scheme, cost in of_64.items():
+    if cost["seconds"] < of_64[fastest]["seconds"]:
+        fastest = scheme
+reveal("any_mesh-time", fastest)
+
+# %% time-picture tags=["modelled"]
+costs_picture(
+    {
+        "64 reviews, time": ("seconds", of_64),
+        "1,024 reviews, time": ("seconds", of_1024),
+    }
+)
+
+# %% time-read [markdown]
+# The bars for 64 and for 1,024 reviews are practically the same: 84, 38 and 16 times 3.4 µs make 286, 129 and 54 µs.
+# Less than 2 µs are left for the bytes. Such all-reduces are **latency-bound**, and long rings lose, whatever they carry.
+# In a large network it is the other way round. There the bytes decide, and then the bars of *sent* tell you the time.
+
+# %% note-left-out [markdown]
+# What do these times leave out?
+#
+# They are computed, and they leave out two things.
+#
+# TensorFlow fuses small all-reduces that run over the same mesh dimensions, sums with sums and means with means.
+# Two, three and four of them are left, and the same formula gives 96.9, 48.4 and 27.5 µs. The order stays, but the three are closer.
+#
+# And a device also has to do the arithmetic. Under all three schemes, it does an eighth of the products with `W1`, which are most of it.
+# {Lesson:how_long} has a planner that counts everything.
+
+# %% lab-heading [markdown]
+# ## The training lab
+#
+# Now try it yourself. The lab below trains with *your* functions, the ones above, under any mesh and any splits.
+# Its bars tell you beforehand what a device will hold (here with gradients and labels) and send.
+#
+# Choose *data parallel* and press **Run**. Choose *spatial parallel* and run again. The curves lie on top of each other,
+# and the lab tells you the largest difference.
+# Then raise the number of epochs, choose a finished run under *Start from*, and pick another scheme: the run moves.
+# The lab keeps its runs in the folder `training_lab`, beside this notebook.
+# Restart the kernel, and they are still there, and go on.
+#
+# And here is a puzzle. **With batches of 1,024, find a mesh and splits with which a device holds less than 900,000 bytes
+# (parameters, gradients, Adam's averages and its part of the batch) and sends less than 300,000 in a step.**
+# None of the three schemes does it.
+
+# %% lab
+from lessons.layouts.any_mesh.lab import TrainingLab
+
+TrainingLab(
+    train,
+    "training_lab",
+    meshes=meshes,
+    splits=splits,
+    axes=axes,
+    sizes=sizes,
+    num_examples=len(train_y),
+)
+
+# %% note-puzzle [markdown]
+# The answer to the puzzle
+#
+# A mesh of 2 × 4, where the 2 splits `batch`, the 4 splits `features`, and `hidden` stays whole.
+# A device then holds 851,232 bytes and sends 205,648. No other plan does it.
+#
+# Why this one? A batch of 1,024 takes 4.9 MB, far more than all else, so it has to be cut eight ways.
+# Both of its axes can be cut, so there are four ways to do that:
+#
+# | | a device holds | and sends |
+# | --- | --- | --- |
+# | `batch` 8 | 1,539,360 | 404,236 |
+# | `batch` 4 × `features` 2 | 1,079,584 | 222,840 |
+# | `batch` 2 × `features` 4 | 851,232 | 205,648 |
+# | `features` 8 | 740,128 | 344,064 |
+#
+# Splitting `features` cuts `W1` as well, and all that belongs to it. But then the partial sums have to be added up, in longer and longer rings.
+#
+# You could split `hidden`, too, along a dimension that already splits something else. A device would hold still less.
+# But then tensors have to be gathered along that dimension, and it sends more than 770,000 bytes.
+
+# %% own-text [markdown]
+# ## Your own network
+#
+# Now move a network of your own, say one with two blocks that add their input to their output.
+# ({Lesson:splitting_the_model} says which layouts such a residual stream needs.)
+#
+# 1. Name its axes. The stream needs a layout on each mesh, too, so give it an entry in `axes`: `"stream": ("batch", "stream")`.
+#    On one device it has no layout, so call `dtensor.relayout` only if there is one.
+# 2. Build the model from a dictionary of layouts, with slots for each weight.
+# 3. Predict the collectives of a step on 4 × 2, and then list them.
+#    The plain program of {lesson:communication}, `communication.py`, lists them without the course's library.
+#    Import it first, since it makes the eight devices. Set the variable that its `main` sets, or you see only fused all-reduces.
+#    Then call `collectives_that_ran(mesh, function, *arguments)` with a plain function. It runs the step, so the weights change.
+# 4. Train on 4 × 2, in a program of its own. Save every 20 steps, and kill it with `kill -9` after one of the saves.
+# 5. Start it again on 2 × 4, and look at its first line. If that says step 1, it found no checkpoint, and began anew.
+#    Its losses would be right all the same!
+# 6. Compare every loss with a run on one device that nobody killed. If they agree to 1e-5, you have moved a run.
+
+# %% plain-heading [markdown]
+# ## The plain program
+#
+# [`any_mesh.py`](../plain/any_mesh.py) is this lesson in one file that needs TensorFlow and NumPy alone.
+# It trains ten steps under each scheme in turn, and each goes on where the one before stopped.
+# If a loss differs from that of one device by 1e-5 or more, it ends with an error.
+# Give it a folder and the names of schemes, and it goes on from what is in the folder:
+# `python any_mesh.py runs model spatial` today, `python any_mesh.py runs data` tomorrow.
+
+# %% takeaways [markdown]
+# ## Takeaways
+#
+# - A checkpoint stores each block once, with its place in the whole, and no mesh. So any mesh can read it, to the last bit.
+#   Nobody needs a whole copy, as long as the stored blocks are small.
+# - A run is its weights, its slots, its step and its data. Compare the shapes before you restore:
+#   TensorFlow's own guards let a wrong one pass.
+# - Split what is large. When messages are small, latency dominates: keep the rings short.
+#
+# {Lesson:save_and_serve} takes the trained weights off the mesh altogether.
+
+# %% score
+score("any_mesh")

@@ -1,0 +1,133 @@
+"""What `any_mesh` says of checkpoints and does not show."""
+
+import contextlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import course_lib
+from course_lib import shard
+from tests.course import program
+
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+WHOLE = dtensor.UNSHARDED
+GRID = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+COLUMNS = dtensor.Layout([WHOLE, "model"], GRID)
+
+
+def test_devices_0_and_1_write_the_two_halves_and_no_mesh_is_in_the_files(tmp_path):
+    parts = [tf.fill([8, 12], float(device)) for device in range(8)]  # as if copies were unequal
+    path = tf.train.Checkpoint(v=dtensor.DVariable(dtensor.pack(parts, COLUMNS))).write(
+        str(tmp_path / "here")
+    )
+    saved = tf.train.load_variable(path, "v/.ATTRIBUTES/VARIABLE_VALUE")
+    assert saved.shape == (8, 24)
+    assert saved[0, ::12].tolist() == [0, 1]
+    for file in tmp_path.iterdir():
+        assert b"batch" not in file.read_bytes()
+        assert b"model" not in file.read_bytes()
+
+
+def test_on_one_device_another_shape_is_refused_at_once(tmp_path):
+    path = tf.train.Checkpoint(v=dtensor.DVariable(shard(np.ones((8, 8)), COLUMNS))).write(
+        str(tmp_path / "here")
+    )
+    with pytest.raises(ValueError, match="incompatible tensor with shape"):
+        tf.train.Checkpoint(v=tf.Variable(np.ones((8, 4)))).read(path)
+
+
+def test_a_run_saved_on_any_mesh_goes_on_on_any_other_as_on_one_device(tmp_path):
+    lesson = program("any_mesh")
+    wide = dtensor.create_mesh([("model", 3), ("batch", 2)], devices=[f"CPU:{at}" for at in range(6)])
+    lesson.LAYOUTS["six"] = lesson.make_layouts(lesson.axes, lesson.splits, wide)
+    one = [record["loss"] for record in lesson.train({}, str(tmp_path / "one"), 15)]
+    moved = []
+    for name in ("model", "six", "spatial", "one", "data"):
+        moved += [record["loss"] for record in lesson.train(lesson.LAYOUTS[name], str(tmp_path / "moved"), 3)]
+    assert np.abs(np.subtract(moved, one)).max() < 1e-6
+
+
+def test_a_renamed_weight_is_named_before_anything_is_restored(tmp_path, monkeypatch):
+    lesson = program("any_mesh")
+    list(lesson.train({}, str(tmp_path), 1))
+    monkeypatch.setattr(lesson, "values", {"V1": np.zeros((1200, 48), "float32")})
+    with pytest.raises(ValueError, match="V1 is missing in"):
+        next(lesson.train({}, str(tmp_path), 1))
+
+
+def test_one_wrong_shape_loses_all_values_and_the_lesson_s_guard_refuses_it_before(tmp_path, monkeypatch):
+    lesson = program("any_mesh")
+    layouts, folder = lesson.LAYOUTS["model"], str(tmp_path / "here")
+    list(lesson.train(layouts, folder, 2))
+    wider = {"W1": (1200, 96), "b1": (96,), "W2": (96, 2), "b2": (2,)}
+    monkeypatch.setattr(lesson, "values", {name: np.zeros(wider[name], "float32") for name in wider})
+    with pytest.raises(ValueError, match="W1 has shape"):
+        next(lesson.train(layouts, folder, 2))
+    # `restore` waits for the values, and `read` does not
+    with pytest.raises(tf.errors.OpError, match="does not match the shape"):
+        tf.train.Checkpoint(model=lesson.Model(layouts)).restore(lesson.newest(folder))
+    with contextlib.suppress(tf.errors.OpError):
+        lesson.Model(layouts).means["b2"].read_value()  # what is left of that error
+    model = lesson.Model(layouts)
+    tf.train.Checkpoint(model=model).read(lesson.newest(folder)).assert_existing_objects_matched()
+    held = model.means["b2"].read_value
+    with pytest.raises(tf.errors.InvalidArgumentError, match="does not match the shape"):
+        held()
+    assert not dtensor.unpack(held())[0].numpy().any()
+
+
+MEMORY = """
+import sys, threading, time
+import psutil
+import tensorflow as tf
+from tensorflow.experimental import dtensor
+
+task, dims, entries, path = sys.argv[1], eval(sys.argv[2]), eval(sys.argv[3]), sys.argv[4]
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
+layout = dtensor.Layout(entries, dtensor.create_mesh(dims, device_type="CPU"))
+part = [8192 // layout.num_shards(axis) for axis in (0, 1)]
+saved = tf.train.Checkpoint(v=dtensor.DVariable(dtensor.pack([tf.ones(part) for _ in range(8)], layout)))
+small = tf.train.Checkpoint(v=dtensor.DVariable(dtensor.pack([tf.ones([8, 8])] * 8, layout)))
+small.read(small.write(path + "-small"))  # what is needed once
+time.sleep(1)
+process, over = psutil.Process(), threading.Event()
+before = peak = process.memory_info().rss
+
+def watch():
+    global peak
+    while not over.wait(5e-4):
+        peak = max(peak, process.memory_info().rss)
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+if task == "write":
+    saved.write(path)
+else:
+    saved.read(path).assert_consumed()
+    dtensor.unpack(saved.v.value())[7][0].numpy()  # waits for it
+over.set()
+watcher.join()
+print((peak - before) / 1e6)
+"""
+
+
+def extra_megabytes(task, dims, entries, path):
+    command = [sys.executable, "-c", MEMORY, task, str(dims), str(entries), str(path)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
+
+
+@pytest.mark.drill
+def test_a_device_needs_its_new_part_and_one_stored_block_and_never_the_matrix_of_268_megabytes(tmp_path):
+    grid, path, part = [("batch", 4), ("model", 2)], tmp_path / "large", 33.6
+    assert extra_megabytes("write", grid, ["batch", "model"], path) < 2 * part
+    assert extra_megabytes("read", grid, ["batch", "model"], path) < 8 * part
+    for dims, entries in (
+        ([("batch", 2), ("feature", 2), ("model", 2)], ["feature", "model"]),
+        ([("batch", 8)], [WHOLE, "batch"]),
+    ):
+        assert extra_megabytes("read", dims, entries, path) < 8 * 2 * part
