@@ -38,7 +38,7 @@ class MLP(tf.Module):
     def __init__(self, values, layouts, normalised):
         super().__init__()
         self.normalised = normalised
-        place = program("splitting_the_model").place
+        place = program("any_mesh").place
         for name, value in values.items():
             kind = tf.Variable if layouts[name] is None else dtensor.DVariable
             setattr(self, name, kind(place(value, layouts[name])))
@@ -78,7 +78,7 @@ def model_and_batch(plan, sizes, normalised):
     if plan is not None:
         mesh = create_mesh(plan.mesh)
         layouts = {name: to_layout(plan.layout(axes), mesh) for name, axes in AXES.items()}
-    place = program("splitting_the_model").place
+    place = program("any_mesh").place
     return MLP(values, layouts, normalised), place(rows, layouts["x"]), place(labels, layouts["y"])
 
 

@@ -18,9 +18,9 @@ ROOT = COURSE.root
 # Lines of Python and JavaScript, of lessons what they have beside their sources. They sink as code goes;
 # where one was raised, docs/decisions/lines.md says what for.
 CEILINGS = {
-    "course_lib": (("course_lib",), 8_740),
-    "course_lib and lessons": (("course_lib", "lessons"), 17_010),
-    "tools, benchmarks and tests": (("tools", "benchmarks", "tests"), 19_115),
+    "course_lib": (("course_lib",), 8_760),
+    "course_lib and lessons": (("course_lib", "lessons"), 17_890),
+    "tools, benchmarks and tests": (("tools", "benchmarks", "tests"), 20_010),
 }
 
 

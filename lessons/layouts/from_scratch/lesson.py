@@ -400,7 +400,7 @@ class CountsInPython(Adam):
 
 # %% writes-text [markdown]
 # The second: `WritesThenReads` assigns each new value at once and goes on computing with the variable.
-# {Lesson:a_run} warned of that.
+# {Lesson:faster} showed what comes of that.
 #
 # The third: `units` is used for two layers, so the second one gets 10 units like the last, in place of 500.
 #

@@ -15,7 +15,7 @@
 #
 # **Time:** 60 minutes.
 # **You need to know:** collectives from {lesson:communication},
-# named axes and checkpoints from {lesson:splitting_the_model}.
+# named axes from {lesson:splitting_the_model}, checkpoints from {lesson:any_mesh}.
 #
 # > **Where this was run.** TensorFlow 2.21 on virtual CPUs.
 # > What is said of GPUs and TPUs here is arithmetic, held against what others published; we ran none.
@@ -374,7 +374,7 @@ print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50
 
 # %% cost-text [markdown]
 # On 2 × 4 devices the training went on where it stood on 4 × 2:
-# a checkpoint holds no mesh ({lesson:splitting_the_model}).
+# a checkpoint holds no mesh ({lesson:any_mesh}).
 #
 # ## The time and the memory of a step
 #

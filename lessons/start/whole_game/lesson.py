@@ -605,7 +605,7 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # You have now made all four runs: A on eight devices, B on the move, C with the wrong labels, and D on one device.
 # Go back to the top and choose *all four*. The curves of A, B and D lie on top of each other, and C's does not.
 #
-# *More about this:* {lesson:a_run}, on checkpoints, and {lesson:splitting_the_model}, on other meshes.
+# *More about this:* {lesson:a_run}, on checkpoints, and {lesson:any_mesh}, on other meshes.
 
 # %% strategy-heading [markdown]
 # ## The same without layouts
