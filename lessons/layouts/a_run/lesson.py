@@ -336,7 +336,7 @@ print("difference", about(max(differences), 0, 1e-5))
 # All these reviews are invented. The page *Measured results* has both schedules on the real ones of IMDB.
 
 # %% note-float32 [markdown]
-# Why does `falling` return a `np.float32`, and not a Python number?
+# Why is the learning rate a float32 of NumPy, and not a Python number?
 #
 # TensorFlow turns `train_step` into a graph once, and uses that graph for every NumPy number that you pass in.
 # Making the graph is called *tracing*. A Python number becomes a constant in the graph, so each new one needs a new graph:
@@ -696,7 +696,7 @@ row("order", order_lost, without_order)
 # (A network with dropout has a fifth: its random numbers. They, too, can follow from the step.)
 
 # %% note-order [markdown]
-# What if my data come from a `tf.data` pipeline?
+# What if my data come from a pipeline of tf.data?
 #
 # Its iterator has a position and a shuffle buffer, and both belong to the state.
 # A `tf.data` iterator can go into a `tf.train.Checkpoint`, like a variable. Its shuffle buffer is saved with it, so the file can become large.
@@ -749,7 +749,7 @@ except tf.errors.NotFoundError as error:
 # The cure is not to believe the file `checkpoint`. Look for yourself.
 
 # %% note-latest [markdown]
-# What does `tf.train.latest_checkpoint` do here?
+# What does TensorFlow's own latest_checkpoint do here?
 #
 # It returns `None`, as it does for an empty folder, and logs an error.
 # A program that asks it would start again from step 1, and lose everything.

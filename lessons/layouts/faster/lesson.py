@@ -675,7 +675,7 @@ print("eight, without fusing ", unfused.numpy().round(4))
 # You could leave fusing off. But then each step takes six all-reduces again, and we had just got rid of five.
 
 # %% note-gather [markdown]
-# Why `tf.gather(xs, i)`, and not `xs[i]`?
+# Why gather a batch from the stack, and not index it?
 #
 # In a `tf.function`, `xs[i]` works, and its values are right.
 # But it has a layout that you wouldn't choose: every device has all 64 reviews of the batch, and the *features* are split.
