@@ -43,8 +43,9 @@ def measure() -> dict[str, Parts]:
     scheme's `step` takes beyond all three, on batches that lie on the devices already; `loop` a step of the
     program's training from files, and `single` one that is called by itself, its loss read each time;
     `unread` the same with the losses read together, after as many steps as a call of `loop` has; `means` the
-    same as `single` with loss and accuracy reduced apart from the gradients. Then come the number of its
-    collectives, and the bytes that a device holds of all their results.
+    same as `single` with loss and accuracy reduced apart from the gradients. `one_means` and `one_loop` are the
+    times of `means` and `loop` on one device. Then come the number of the step's collectives, and the bytes
+    that a device holds of all their results.
     """
     stacks = stacks_on_disk()
     return {scheme: _of_a_step(*of_mesh, stacks) for scheme, of_mesh in SCHEMES.items()}
@@ -65,6 +66,8 @@ def _of_a_step(dims: Dims, specs: Any, stacks: Any) -> Parts:
             "single": Steps(dims, specs).one_by_one(stacks),
             "unread": Steps(dims, specs).one_by_one(stacks, read_every=STEPS_IN_A_CALL),
             "means": Steps(dims, specs).one_by_one(stacks, means=True),
+            "one_means": Steps([], specs).one_by_one(stacks, means=True),
+            "one_loop": Steps([], specs).together(stacks),
         }
     )
     single = LESSON.place(batches[0][0], steps.layouts["x"]), LESSON.place(batches[1][0], steps.layouts["y"])
@@ -82,6 +85,8 @@ def _of_a_step(dims: Dims, specs: Any, stacks: Any) -> Parts:
         "single": medians["single"],
         "unread": medians["unread"],
         "means": medians["means"],
+        "one_means": medians["one_means"],
+        "one_loop": medians["one_loop"],
         "num_collectives": len(found),
         "payload_bytes": sum(each.payload_bytes for each in found),
     }

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # When are eight devices faster than one?
 #
-# One device takes a training step with 64 reviews in 1.4 milliseconds.
-# We gave eight devices the same step. Each of them had only 8 reviews to look at.
-# It took them 5 milliseconds, more than three times as long.
+# One device trains on 64 reviews in 1.7 milliseconds.
+# We gave the same program eight devices, so that each had only 8 reviews to look at.
+# A step took them 8 milliseconds, nearly five times as long.
 #
 # Your first distributed program will probably do the same.
 # Nothing is wrong with it, and its losses are those of one device. It is just slow.
-# So *when are eight devices faster than one?*
+# *When are eight devices faster than one?*
 # In this lesson you find out where the time of a step goes, and then win it back, piece by piece:
 # with larger batches, with fewer all-reduces, with many steps in one call,
 # and with data that are ready before the devices ask for them.
@@ -243,13 +243,13 @@ times_picture()
 # So here eight devices can be at most twice as fast as one.
 #
 # Start at the left. From 64 to 512 reviews, the line of the eight devices is almost flat.
-# They get eight times the reviews, and a step goes from 5.0 to 6.3 ms: it is nearly all fixed cost.
-# The line of the one device begins far below, at 1.4 ms. But at the right it rises in proportion: twice the reviews, twice the time.
+# They get eight times the reviews, and a step goes from 4.8 to 5.5 ms: it is nearly all fixed cost.
+# The line of the one device begins far below, at 1.3 ms. But at the right it rises in proportion: twice the reviews, twice the time.
 # So it has to meet the other line somewhere.
 #
-# Here the two meet near 4,096 reviews, where both take between 14 and 15 ms.
-# With 16,384 reviews, at the right end, one device takes 61 ms and eight take 36.
-# They are 1.7 times as fast, and 2 was the most that we could hope for.
+# Here the two meet between 4,096 and 8,192 reviews.
+# With 16,384 reviews, at the right end, one device takes 49 ms and eight take 32.
+# They are 1.5 times as fast, and 2 was the most that we could hope for.
 #
 # Now measure your own machine. Choose a batch size and press the button; each measurement takes some seconds.
 # Where do the two cross on your machine?
@@ -327,16 +327,16 @@ check("faster-break-even", break_even)
 # print(crossing_of(measure(2048), measure(4096)))
 # ```
 #
-# With the times of our picture, the first estimate is about 30,000 reviews, and the second 4,400. The second is right.
-# From 64 to 512 reviews, a review costs 3.0 µs on one device, and 2.9 on eight. The two lines are nearly parallel,
-# though they don't look so on the logarithmic axes of the picture.
-# Then a small error in one of the two moves the crossing far away, and you may even get `None`.
+# With the times of our picture, the first estimate is 3,800 reviews, and the second 4,700.
+# On another day we recorded the same times again. The second estimate came out at 4,400, and the first at 30,000!
+# With few reviews a step is nearly all fixed cost, so the small rest that depends on the reviews is measured badly.
+# A tenth of a millisecond more or less moves the crossing far away, and you may even get `None`.
 # So measure near the place where you expect the crossing.
 
 # %% where-heading [markdown]
 # ## Where does the fixed cost come from?
 #
-# Eight devices need 5 ms for what one does in 1.4. What do they do all this time?
+# Eight devices need 4.8 ms for what one does in 1.3. What do they do all this time?
 # There are five candidates:
 #
 # - *Packing.* The batch is cut into eight parts, and each device is sent its own.
@@ -357,7 +357,7 @@ check("faster-break-even", break_even)
 #   Eight devices start eight times as many operations as one. That is fast all the same:
 #   with tensors of a single number, and nothing to add up, it takes less than a tenth of the step.
 # - [ ] `reviews` The reviews: the forward and the backward pass of 8 reviews on each device
-#   One device computes all 64 of them, and updates the weights, in 1.4 ms.
+#   One device computes all 64 of them, and updates the weights, in 1.3 ms.
 # - [ ] `adam` The update: eight devices compute new weights
 #   This is done eight times, once on each device. But one device does it in a fraction of a millisecond.
 # - [x] `collectives` The all-reduces: adding up the gradients
@@ -378,7 +378,7 @@ reveal("faster-part", largest)
 # %% parts-text [markdown]
 # Here are all five parts, as we recorded them.
 # We timed the step as you will have it at the end of this lesson, with one all-reduce, and 32 steps in a call.
-# Packing is done before a step begins. So it comes beside the step, and isn't in the 5 ms of the other picture either.
+# Packing is done before a step begins. So it comes beside the step, and isn't in the 4.8 ms of the other picture either.
 # The page *What a step takes* tells more.
 
 # %% parts
@@ -387,14 +387,14 @@ from lessons.layouts.faster.picture import parts_picture
 parts_picture()
 
 # %% parts-read [markdown]
-# The step takes 4.48 ms without packing, and the all-reduces take 3.13 of them: seven tenths.
+# The step takes 3.90 ms without packing, and the all-reduces take 2.72 of them: seven tenths.
 # So it isn't computing that makes eight devices slow. It is exchanging gradients, and waiting for one another.
 #
 # Look also at the reviews. Only this part shrinks as you add devices, and with 64 reviews it is already one of the smallest.
 # There is next to nothing to share.
 #
 # The update can't get shorter. Weights and averages are replicated, so each device updates all 57,746 weights, and the work is done eight times.
-# (One can cut Adam's averages into eight parts, and share this work, too. That is called ZeRO, and {lesson:how_long} comes to it.)
+# One can cut Adam's averages into eight parts, and share this work, too. That is called ZeRO, and {lesson:how_long} comes to it.
 #
 # We try four cures. The first two cut down on all-reduces.
 # The last two keep the devices from waiting for Python.
@@ -639,27 +639,21 @@ print("eight, Python loop ", unrolled.numpy().round(4))
 # The first loss is right. The second is not: 0.6884 in place of 0.687. There is no error, and the last loss is lower than the first.
 # Had you not compared, you would have taken this for training.
 #
-# Is it the loop? Let's give the same function to one device:
-
-# %% unrolled-on-one
-unrolled_on_one = train_steps_in_python(
-    Model({}), tf.constant(stack_x), tf.constant(stack_y), LEARNING_RATE
-)
-print("one device, Python loop", unrolled_on_one.numpy().round(4))
-
-# %% unrolled-why [markdown]
-# On one device it is right. So DTensor is to blame.
-#
 # Remember the comment in our update: first compute everything, then write it. Each single step keeps this order.
-# But Python runs the loop while the function is traced, so the loop is *unrolled*: the graph has four steps in a row.
-# In this graph, the second step reads weights that the first has written.
+# But Python runs the loop while the function is traced, so the loop is *unrolled*: the graph has four steps in a row,
+# and the second step reads weights that the first has written.
+# To fuse all-reduces, TensorFlow has to move operations about. Does it take care of who writes a variable, and who reads it?
 #
-# Here is a suspicion. To fuse all-reduces, TensorFlow has to move operations about.
-# Does it take care of who writes a variable, and who reads it?
-# An environment variable turns fusing off. (`communication.py` of {lesson:communication} sets it, too, to see every all-reduce.) A new model makes TensorFlow trace the function again, without fusing:
+# Two runs tell. The first is on one device, which has no all-reduces.
+# For the second, an environment variable turns fusing off, and a new model makes TensorFlow trace the function again:
 
 # %% unfused
 import os
+
+on_one_device = train_steps_in_python(
+    Model({}), tf.constant(stack_x), tf.constant(stack_y), LEARNING_RATE
+)
+print("one device, Python loop", on_one_device.numpy().round(4))
 
 fusing = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 os.environ[fusing] = "1"
@@ -667,10 +661,10 @@ unfused = train_steps_in_python(
     Model(layouts), xs, ys, LEARNING_RATE
 )
 del os.environ[fusing]
-print("eight, without fusing ", unfused.numpy().round(4))
+print("eight, without fusing  ", unfused.numpy().round(4))
 
 # %% unfused-read [markdown]
-# Now it is right. So fusing is the culprit: it moves a read ahead of the write before it, and the step gets old weights.
+# Both are right. So fusing is the culprit: it moves a read ahead of the write before it, and the step gets old weights.
 #
 # You could leave fusing off. But then each step takes six all-reduces again, and we had just got rid of five.
 
@@ -839,9 +833,20 @@ os.remove(huge)
 # If decoding takes time, let several threads do it: `map(decode, num_parallel_calls=tf.data.AUTOTUNE)`.
 
 # %% train-text [markdown]
-# Now the loop that puts everything together.
-# A call returns before the devices have finished, so the host needn't wait for the losses at once.
-# It prepares the next stack first, and then it reads them:
+# Now the loop that puts everything together. In its simplest form it would be this:
+#
+# ```python
+# for features, labels in stacks.as_numpy_iterator():
+#     xs = place_stacked(features, layouts.get("x"))
+#     ys = place_stacked(labels, layouts.get("y"))
+#     results = train_steps(model, xs, ys, step, LEARNING_RATE)
+#     yield read(results)
+#     step += STEPS_IN_A_CALL
+# ```
+#
+# Here host and devices still take turns, though only once in 32 steps: the devices are idle while the host packs the next stack.
+# But a call returns before the devices have finished, so the host needn't wait for the losses at once.
+# It can prepare the next stack first, and read them then:
 #
 # ```
 # host      call 1  prepare 2   read 1  call 2  prepare 3   read 2
@@ -934,7 +939,7 @@ check("faster-pipeline", digit_stacks)
 # ## What did it bring?
 #
 # Let's train from files, and take the cures one after the other.
-# All bars are for 64 reviews in a step, so the first cure, larger batches, isn't among them. Files are prefetched for every bar:
+# Every step has 64 reviews, so the first cure, larger batches, isn't among them. Files are prefetched for every bar:
 
 # %% gains
 from lessons.layouts.faster.picture import gains_picture
@@ -942,25 +947,20 @@ from lessons.layouts.faster.picture import gains_picture
 gains_picture()
 
 # %% gains-read [markdown]
-# The first bar says 10 ms, and in the picture of the two lines a step took only 5. Why?
-# There the step had a single all-reduce, its batch lay on the devices already, and its loss was read only after 32 steps.
-# A training loop with one step a call has more to do: for each step it takes a batch from the files, packs it,
-# calls the function, and waits for the loss and the accuracy.
+# We began at 8 ms, the first bar. A single all-reduce takes 0.7 ms off.
 #
-# Dropping the second all-reduce saves 1.2 ms of the 10.
-# Taking 32 steps in a call, and reading their losses together, saves 3.8 more, and 5.0 are left.
-# Of these, the devices need 4.48 for the step. So files, packing, calls and reading together add only half a millisecond.
+# The next bar is still one step a call, and only the reading has changed: we keep the losses, and read 32 of them together. That saves 1.7 ms.
+# While the host waited for a loss, it couldn't prepare the next batch.
+# This costs you two lines, so try it first in a loop of your own.
 #
-# Is it the calls or the reading that makes the difference? Both have a share.
-# Reading each loss costs part of the 3.8 ms: while the host waits for it, it can't prepare the next batch.
-# Calling costs another part: for each step, Python has to fetch and pack a batch, and to call the function.
-# (The picture of the two lines doesn't say how large the shares are. Nobody waited for each loss there, but nobody packed a batch either.)
-# If your loop has one step a call, try the cheap thing first: keep the losses, and read them all together now and then.
-# Then measure again: stacks of batches bring the rest.
+# 32 steps in a call save another 1.4 ms. Python no longer has to fetch, pack and call for each step.
+# 4.2 ms are left, and we know what is in them: 3.9 ms are the step itself, as the devices compute it.
+# Files, packing, calls and reading together add only 0.3 ms.
 #
-# Even so, one device is still faster with 64 reviews: its bare step takes 1.4 ms.
-# But your formula of exercise 1 says what the cures have won: whatever you take away from the fixed cost moves the crossing to the left,
-# and eight devices win with smaller batches than before.
+# And the one device? It has no all-reduces, but the other cures help it just as well. They bring it from 1.66 ms to 0.75.
+# So with 64 reviews, eight devices still lose. But they have caught up: they were more than 6 ms behind, and now it is 3.4.
+# Your formula of exercise 1 says what that means. If the fixed cost that eight devices add is nearly halved,
+# so is the number of reviews from which they win.
 #
 # What is left? Three things limit how much faster a training gets with more devices, here and elsewhere:
 #

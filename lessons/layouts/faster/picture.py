@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
@@ -50,26 +50,28 @@ def parts_picture() -> Drawn:
         "adam": _("the update"),
         "collectives": _("the all-reduces"),
     }
-    return _bars(_("Milliseconds of a step with 64 reviews, on eight devices"), titles)
+    heading = _("Milliseconds of a step with 64 reviews, on eight devices")
+    return _drawn(heading, [_bars("", titles)])
 
 
 def gains_picture() -> Drawn:
     """Returns the recorded times of a data-parallel step of 64 reviews, cure after cure."""
-    titles = {
+    on_eight = {
         "means": _("one step a call, two all-reduces"),
         "single": _("one step a call, one all-reduce"),
         "unread": _("the same, losses read every 32 steps"),
         "loop": _("32 steps a call"),
     }
-    return _bars(_("Milliseconds of a step with 64 reviews, trained from files on eight devices"), titles)
+    on_one = {"one_means": _("one step a call"), "one_loop": _("32 steps a call")}
+    groups = [_bars(_("eight devices"), on_eight), _bars(_("one device"), on_one)]
+    return _drawn(_("Milliseconds of a step with 64 reviews, trained from files"), groups)
 
 
-def _bars(heading: str, titles: Mapping[str, str]) -> Drawn:
+def _bars(group: str, titles: Mapping[str, str]) -> Bars:
     record = load("faster-step_parts").step_parts.data
-    bars = [
-        Bar(title, record[part], f"{1e3 * record[part]:.2f}")
-        for part, title in titles.items()
-        if part in record  # an older record has no `unread`
-    ]
-    groups = [Bars("", tuple(bars))]
+    bars = [Bar(title, record[part], f"{1e3 * record[part]:.2f}") for part, title in titles.items()]
+    return Bars(group, tuple(bars))
+
+
+def _drawn(heading: str, groups: Sequence[Bars]) -> Drawn:
     return framed(heading, [bars_drawing(groups)], bar_lines(groups))
