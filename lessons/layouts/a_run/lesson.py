@@ -252,12 +252,12 @@ constant_run = await live(
 # The held-out loss doesn't follow it. After three epochs it is at its lowest, then it rises by a hundredth, and falls again.
 #
 # The two losses part because the network begins to learn its 7,100 reviews by heart: it *overfits*.
-# And the held-out loss never settles, because the learning rate is the same from first to last.
+# And at this learning rate, the held-out loss doesn't settle.
 # So what would you report as the loss of this model? It depends on the epoch after which you happened to stop.
 #
 # ## A learning-rate schedule
 #
-# A held-out loss settles if the steps get smaller and smaller.
+# A held-out loss settles more easily if the steps get smaller and smaller.
 # A function that gives each step its learning rate is a **learning-rate schedule**.
 # Ours is a *linear decay*. It falls in a straight line, from 0.003 at the first step to almost zero at the last:
 
@@ -303,8 +303,9 @@ held_out_curves(of_constant, of_falling)
 
 # %% compare-read [markdown]
 # With the schedule, the held-out loss settles at 0.30, and stays there for the last three epochs.
-# The last steps are tiny, so the weights hardly move any more.
-# Whichever of these three epochs you look at, you find the same loss: *that* is one to report.
+# The steps get smaller and smaller, and the weights move less and less.
+# Whichever of these three epochs you look at, you find 0.30:
+# *that* is a loss to report.
 # Report the length of the schedule with it: a longer or shorter run settles at another loss.
 #
 # As always, we compare with one device. It takes the first 100 steps of the same run:
@@ -379,9 +380,10 @@ check("a_run-warm-up", warm_up)
 #        └─ rate_of ─► learning_rate ┘
 # ```
 #
-# The next batch follows from the number of the step. So does the learning rate,
-# together with `last_step`, which is not in the checkpoint: always resume with the same `last_step`.
-# So two things have to be on disk. `step` is a single number.
+# The next batch follows from the number of the step. So does the learning rate, together with `last_step`.
+# So two things have to be on disk:
+# `model` and `step`.
+# (`last_step` is not among them: always resume with the same one.) `step` is a single number.
 # The other, `model`, needs a closer look.
 
 # %% predict-size [markdown]
@@ -430,10 +432,10 @@ for name in values:
 #
 # ## Save it
 #
-# Now we can write down the state: the model, with its weights and slots, and the step.
+# Now we know what to save: the model, with its weights and slots, and the step.
 # `tf.train.Checkpoint` gets exactly these.
 # Above, its method `write` wrote one checkpoint under a name that we chose, and `read` would read it.
-# From here on we use `save` and `restore`, which also number the checkpoints.
+# From here on we use `save`, which also numbers the checkpoints, and `restore`, which belongs to it.
 # `tf.train.CheckpointManager` writes them into a folder, as `ckpt-1`, `ckpt-2` and so on, and keeps the last three.
 # It also keeps a small file there, called `checkpoint`, which names the newest.
 # To find out where to go on, we ask this file:
@@ -689,9 +691,10 @@ row("order", order_lost, without_order)
 # But neither can notice what was never saved, such as the order of the data.
 #
 # In all three, the weights are not those of the run that you started.
-# Nobody could repeat such a run from its program, and nobody would know why.
+# Nobody could repeat such a run from its program.
 #
-# So a run consists of four things: **the weights, the slots, the step, and the order of the data.**
+# So the state of a run has four parts:
+# **the weights, the slots, the step, and the order of the data.** The first two are our `model`, the third is our `step`.
 # The fourth is nowhere in our checkpoint, because `rows_of` computes it from the third.
 # (A network with dropout has a fifth: its random numbers. They, too, can follow from the step.)
 
@@ -819,6 +822,7 @@ run.close()
 # Then the index may be there, and the data may be torn. Our `newest` does not see that, and `restore` raises an error.
 # Delete that checkpoint, and the run goes on from the one before it. Or let `newest` read every variable:
 # `tf.train.load_checkpoint(path)` has a method `get_tensor` for that.
+# On torn data it may raise an `IndexError` in place of a `tf.errors.OpError`, so catch both.
 # Where a run matters, keep some of its checkpoints on another machine, too.
 
 # %% kill-heading [markdown]
@@ -1209,7 +1213,7 @@ print("difference     ", difference)
 #
 # If one of several machines dies, all processes end, since a step needs all of them,
 # and all start again from the newest checkpoint. {Lesson:workers} does this.
-# And the checkpoint doesn't know the mesh: {lesson:any_mesh} goes on with other devices, and gets the same up to rounding.
+# And the checkpoint doesn't know the mesh: {lesson:any_mesh} goes on with another mesh, and gets the same up to rounding.
 # We have not tried any of this on GPUs. There, some operations add in a changing order unless you call
 # `tf.config.experimental.enable_op_determinism()`, so don't expect the last bit.
 
