@@ -32,7 +32,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% same-heading [markdown]
 # ## The same step, on one device and on eight
 #
-# Data, model and training step are those of {lesson:a_run}. The next four cells are folded, since you know them from there: run them, and read on below.
+# Model and training step are those of {lesson:a_run}.
+# The reviews are the same, too, but now we train on all 8,100, and others are for the test.
+# The next four cells are folded, since you know them from there: run them, and read on below.
 
 # %% data tags=["known"]
 import numpy as np
@@ -198,7 +200,7 @@ def steps_of(batch_size):
 # And the clock stops only when we have read the loss of a turn's last step, since TensorFlow returns before the devices have finished.
 # `measuring` does all this.
 #
-# We know the result for 64 reviews. What happens to the time of the eight devices if they get more work?
+# What happens to the time of the eight devices if they get more work?
 
 # %% predict-growth [markdown]
 # Eight virtual devices take a training step with 64 reviews, 8 each. It takes several times as long as on one device.
@@ -244,7 +246,9 @@ times_picture()
 #
 # Start at the left. From 64 to 512 reviews, the line of the eight devices is almost flat.
 # They get eight times the reviews, and a step goes from 4.8 to 5.5 ms: it is nearly all fixed cost.
-# The line of the one device begins far below, at 1.3 ms. But at the right it rises in proportion: twice the reviews, twice the time.
+# (The 8 ms of the opening are more: that step had two all-reduces, got its batch from files, and its loss was read at once.
+# We will take these away one by one.) The line of the one device begins far below, at 1.3 ms, and it, too, is nearly flat at first.
+# But it soon climbs, and near the right end twice the reviews take twice the time.
 # So it has to meet the other line somewhere.
 #
 # Here the two meet between 4,096 and 8,192 reviews.
@@ -264,7 +268,7 @@ BatchSizeExplorer(measure)
 #
 # They share the cores of your processor. In this course, an operation on a device uses one thread,
 # so one device keeps one core busy, and eight devices keep several busy.
-# With TensorFlow's default settings one device uses all cores, and eight virtual devices gain nothing.
+# With TensorFlow's default settings one device uses all cores, so eight virtual devices have little to gain.
 #
 # No GPU was measured for this lesson. There, a review costs far less, and an all-reduce goes over links between the devices.
 # So expect other numbers, and another crossing.
@@ -311,7 +315,7 @@ def break_even(one, eight):
 check("faster-break-even", break_even)
 
 # %% break-even-use [markdown]
-# Now use it on your own machine. The times of 64 and 512 reviews, which you measured above, are still in `few` and `many`.
+# Once the check accepts your function, use it on your own machine. The times of 64 and 512 reviews, which you measured above, are still in `few` and `many`.
 # Run this in a new cell:
 #
 # ```python
@@ -378,7 +382,8 @@ reveal("faster-part", largest)
 # %% parts-text [markdown]
 # Here are all five parts, as we recorded them.
 # We timed the step as you will have it at the end of this lesson, with one all-reduce, and 32 steps in a call.
-# Packing is done before a step begins. So it comes beside the step, and isn't in the 4.8 ms of the other picture either.
+# In the picture of the two lines each step is a call of its own, so it takes 4.8 ms there, and 3.9 here.
+# Packing is done before a step begins, and is in neither number.
 # The page *What a step takes* tells more.
 
 # %% parts
@@ -714,7 +719,6 @@ for name in ["W1", "b1", "W2", "b2"]:
 
 # %% range-read [markdown]
 # Up to rounding, 32 steps in one call give the losses and the weights of 32 single steps on one device.
-# (We tried the split weights on the grid of {lesson:whole_game}, too: their losses are right as well.)
 #
 # Keras has this cure, too: it is the argument `steps_per_execution` of `compile`.
 # What you give up is a little control: you can only stop, save or draw a curve between two calls.
@@ -790,7 +794,7 @@ for file_x, file_y in stacks_of(files, 1024):
 #   (Virtual devices need the same cores as these threads. GPUs leave the cores free.)
 #
 # 8,100 reviews give three stacks of 2,048. The remaining 1,956 don't fill a stack, and `drop_remainder` drops them.
-# For several epochs, put `repeat(epochs)` after `shuffle`: then a stack runs on into the next epoch, and only the very last stack is dropped.
+# For several epochs, put `repeat(epochs)` after `shuffle`: then a stack runs on into the next epoch, and only what is left at the very end is dropped.
 # (A new pipeline in each epoch, with the same seed, would drop the same 1,956 reviews every time.)
 # Every stack must have the same shape: for each new one TensorFlow would trace the function again,
 # and a batch that can't be divided by eight couldn't be shared out at all.
@@ -812,9 +816,9 @@ for huge_x, huge_y in stacks_of([huge], 1024):
 os.remove(huge)
 
 # %% huge-read [markdown]
-# We got 2,048 reviews of twenty million, shuffled among some 1,000 more, without waiting for the rest.
+# We got 2,048 reviews of twenty million, each drawn at random from the 1,024 in the buffer, without waiting for the rest.
 # On our machine, reading 1 GB through this pipeline, from the first record to the last, raised the memory of the process by 50 to 60 MB.
-# That is more than the 35 that we added up. Our loop holds a stack, too, and while a stack is made, its batches still exist beside it.
+# That is more than the 34 that we added up. Our loop holds a stack, too, and while a stack is made, its batches still exist beside it.
 
 # %% note-shuffle [markdown]
 # What does a small shuffle buffer do to the order?
@@ -938,8 +942,10 @@ check("faster-pipeline", digit_stacks)
 # %% limits-heading [markdown]
 # ## What did it bring?
 #
-# Let's train from files, and take the cures one after the other.
-# Every step has 64 reviews, so the first cure, larger batches, isn't among them. Files are prefetched for every bar:
+# Let's train from files, and take the second and the third cure one after the other.
+# Every step has 64 reviews, so the first cure, larger batches, isn't among them.
+# The fourth is in every bar: files are always prefetched.
+# And one bar stands halfway to the third cure: still one step a call, but 32 losses are read together:
 
 # %% gains
 from lessons.layouts.faster.picture import gains_picture
@@ -951,7 +957,7 @@ gains_picture()
 #
 # The next bar is still one step a call, and only the reading has changed: we keep the losses, and read 32 of them together. That saves 1.7 ms.
 # While the host waited for a loss, it couldn't prepare the next batch.
-# This costs you two lines, so try it first in a loop of your own.
+# So try this first in a loop of your own: put the losses into a list as they are, and call `float` on them 32 steps later.
 #
 # 32 steps in a call save another 1.4 ms. Python no longer has to fetch, pack and call for each step.
 # 4.2 ms are left, and we know what is in them: 3.9 ms are the step itself, as the devices compute it.
@@ -983,6 +989,9 @@ gains_picture()
 # - More devices pay when the work that they share is larger than the fixed cost that they add. Measure where the two cross.
 # - An all-reduce costs time even if it carries one number: make them few, and give the devices more to do between them.
 # - Keep host and devices busy at the same time: read the losses seldom, take many steps in a call (in a `tf.range` loop), and prefetch data from files.
+#
+# So far every device has held the whole model.
+# {Lesson:splitting_the_model} cuts it.
 
 # %% score
 score("faster")

@@ -59,7 +59,7 @@ def gains_picture() -> Drawn:
     on_eight = {
         "means": _("one step a call, two all-reduces"),
         "single": _("one step a call, one all-reduce"),
-        "unread": _("the same, losses read every 32 steps"),
+        "unread": _("one step a call, losses read every 32 steps"),
         "loop": _("32 steps a call"),
     }
     on_one = {"one_means": _("one step a call"), "one_loop": _("32 steps a call")}
