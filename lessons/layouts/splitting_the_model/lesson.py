@@ -359,19 +359,19 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
 # mesh = create_mesh([("model", DEVICES)], device_type="CPU")
 # [place] = mesh.local_device_locations()
 #
+# # It may take no more than this
+# resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+#
 # # It makes its own columns of W1 and its own rows of W2
 # units = HIDDEN // DEVICES
 # for unit in range(units):
 #     number = place["model"] * units + unit
 #     own_W1[:, unit] = 0.02 * draw([1, number], WIDTH)
 #     own_W2[unit] = 0.02 * draw([2, number], WIDTH)
-#
-# # It may take no more than this
-# resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 # ```
 #
 # `DEVICES` says how many devices share the hidden units. With two, no process ever holds the whole model.
-# The rest starts a process, and trains with Adam, which you know from {lesson:a_run}.
+# The rest trains with Adam, which you know from {lesson:a_run}; only the correction of its averages is left out here.
 # So the next two cells are folded, and you need only run them:
 
 # %% program-file tags=["known"]
@@ -918,7 +918,8 @@ for name, found in [
 # (Over `batch` there are 192 bytes more than before: the gradient of `W_out`, which is no longer split.)
 #
 # Remember it as a rule: *keep the residual stream in one layout from the first block to the last.*
-# Usually the stream is whole along `model`, and the cut lies inside the blocks. Is that always best?
+# Usually the stream is whole along `model`, and the cut lies inside the blocks.
+# Exercise 2 has a network for which another cut is better.
 
 # %% note-cutting [markdown]
 # A trap: the relayout that cuts
@@ -934,10 +935,9 @@ for name, found in [
 # So in the backward pass there are no whole rows to go back to. The gradient of the sum stays in halves,
 # and the gradient of `D1` is once more a product `[model, batch] @ [batch, model]`.
 # For a program that consists of this line and the sum of the squares as its loss, that takes 36,864 bytes more.
-# In our cured network it depends on the place: 15,360 more than with the cure below after the first block, 82,944 after the second.
 #
 # The cure for one such line: relayout to whole rows first, and to halves after that.
-# But written after both blocks, this costs even more than the trap. So count.
+# Whether it pays depends on the network and on the place, so count the collectives of a whole step.
 # Or keep the stream in halves all the way, from the entrance to the exit.
 #
 # A relayout that gathers is safe after a sum:
@@ -969,6 +969,7 @@ def narrow_loss(x, U1, D1, U2, D2):
 # - and all collectives together carry at most 90,000 bytes, for the loss and the gradients of the four weights.
 #
 # If you cut as before, between the hidden units, they carry 114,692 bytes.
+# (`x` needs no gradient.)
 # Before you begin, ask of each product: over which axis does it sum, and how wide is what is left?
 
 # %% exercise-narrow
@@ -998,7 +999,7 @@ check("splitting_the_model-narrow", narrow_layouts)
 # On a mesh of `batch` 2 × `model` 8, each device holds an eighth of the model, and works on 16,384 rows of the stream.
 #
 # Each block takes two all-reduces over `model`, 64 in all, and each of these adds up 16,384 × 8,192 numbers.
-# The gradients, an eighth of them on each device, take one over `batch`:
+# The gradients, an eighth of them on each device, take one over `batch`, if all go together:
 
 # %% links tags=["modelled"]
 activations = 16384 * WIDTH * 4  # bytes
@@ -1068,7 +1069,8 @@ for name, over_model, over_batch in [
 # With `model` inside, the devices exchange for 0.6 seconds a step; the other way round for 2.5 seconds.
 # Same devices, same layouts, same bytes: four times as long, only because of who sits next to whom.
 #
-# There is a second reason, which this sum leaves out. The gradient of a block can travel while the devices
+# There is a second reason, which this sum leaves out.
+# The gradients need not go all together: that of a block can travel while the devices
 # compute the gradients of the blocks before it. But an all-reduce of activations, in the forward pass,
 # can't hide like that: the next product needs its result.
 #
