@@ -8,8 +8,8 @@
 #
 # In {lesson:whole_game} a run moved once, and you couldn't tell from its curve. You had to take that on trust.
 # Now you look into the file and put together by hand what a device needs from it.
-# Then you send one run over five meshes, the last of which is a single device.
-# Along the way a model quietly loses all its values, and no check notices.
+# Then you send one run over four meshes, and at last to a single device.
+# Along the way you see how two variables lose their values, and the usual checks let it pass.
 # And once a run can go anywhere, there is a choice to make: which mesh should it go to?
 #
 # **After this lesson you can**
@@ -344,7 +344,7 @@ file_picture(
 )
 
 # %% file-picture-read [markdown]
-# The first mesh gets back what it wrote. On 2 × 4, each device takes half of a stored half.
+# The first mesh gets back what it wrote. On 2 × 4, each device needs half of a stored half.
 # With three devices it gets interesting: the middle third straddles the cut.
 # Device 1 needs the end of one block and the beginning of the other.
 #
@@ -423,7 +423,7 @@ print("three:", differing(three))
 # ## Without a whole copy
 #
 # For our small network all this hardly matters.
-# But think of the 10 GB matrix of {lesson:splitting_the_model}. It was split because no device could hold it.
+# But think of a matrix that was split because no device could hold it.
 # If anyone had to hold all of it for a moment, just to save it, the run would end there.
 # So let's save something bigger: 67 MB, split into eight blocks on our 4 × 2.
 
@@ -440,7 +440,8 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
     print(f"{file.name:25} {megabytes:4.1f} MB")
 
 # %% big-read [markdown]
-# Eight devices wrote eight files of 8.4 MB each. The ninth, which is nearly empty, has the names of the program's objects.
+# Eight of the nine files have 8.4 MB: each device wrote one.
+# The other, which is nearly empty, has the names of the program's objects.
 # No file has the whole matrix, and no device had to.
 #
 # Could a whole copy be in memory, though, for a moment? We measured it, with a matrix of 268 MB that was saved in eight blocks.
@@ -475,7 +476,7 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
 # %% silence-heading [markdown]
 # ## Lost without a word
 #
-# A move rests on one thing: each variable of the new program has to find its value in the file.
+# For a move, each variable of the new program has to find its value in the file.
 # In {lesson:a_run} you met a guard for that, and `resume` has it, too.
 # `assert_existing_objects_matched` raises an error if a variable finds nothing, for example because its name has changed.
 #
@@ -527,10 +528,11 @@ print("b2", sum_of(zeros["b2"]))
 # Zeros, the initial values, and not a word. Look at `b2`: its shape was fine, and it still never got its ones!
 # A single wrong shape costs you *every* variable on the mesh.
 # In a notebook, you would see the error, shrug, run the next cell, and train from the initial values without knowing it.
-# (Ordinary variables, on one device, are safer: there `read` itself raises a `ValueError`.
-# So is `restore`, which `resume` calls: it is a `read` that waits for the values, and raises this error at once.)
+# (Ordinary variables, on one device, are safer: there `read` itself raises a `ValueError`.)
+# Our `resume` is safe: it calls `restore`, which is a `read` that waits for the values, and raises this error at once.
 #
-# So compare the shapes before you restore. The index has them, and reading it costs next to nothing:
+# But don't let it depend on which of the two a program calls.
+# Compare the shapes first: the index has them, and reading it costs next to nothing:
 
 # %% shapes
 for key, shape in tf.train.list_variables(narrow_file):
@@ -538,8 +540,9 @@ for key, shape in tf.train.list_variables(narrow_file):
         print(shape, "in the file,", list(zeros["W2"].shape), "here")
 
 # %% shapes-read [markdown]
-# `resume` should do that for you, and say which weight it is. It gets a guard of its own, which compares the shape of each weight. (The slots have the same shapes.)
-# A program with a wider layer or a renamed weight now stops before its first step.
+# `resume` should do that for you.
+# It gets a guard of its own, which compares the shape of each weight. (The slots have the same shapes.)
+# A program with a wider layer or a renamed weight now stops before it restores anything, and names the weight.
 # (`train` looks up the name `resume` when it runs, so it will use the new one.)
 
 
@@ -561,7 +564,7 @@ def resume(checkpoint, folder):
 
 
 # %% trip-heading [markdown]
-# ## One run, five meshes
+# ## One run, four meshes and one device
 #
 # Now let's move the run. It stands at step 40. It goes to 2 × 4 for 40 steps.
 # Then it goes for 40 more to a mesh of three dimensions, a cube of 2 × 2 × 2.
@@ -576,7 +579,7 @@ cube = make_layouts(axes, splits, cube_mesh)
 
 # %% trip-text [markdown]
 # What has to change in the call of `train`? Only its first argument.
-# (If you end at another step than 120, you stopped the first run: train its 40 steps again, in a new folder.)
+# (If you end at another step than 120, you stopped the first run, or ran this cell twice: train the first 40 steps again, in a new folder.)
 
 # %% trip
 records = list(on_grid.steps)  # 1 to 40, on 4 x 2
@@ -588,7 +591,7 @@ print("at step", records[-1]["step"])
 # %% six-text [markdown]
 # And now the cluster gives you six devices.
 # Training that goes on while devices come and go is called **elastic training**.
-# Six is 3 × 2, so the obvious thing is to shrink `batch` from 4 to 3. Let's try to shard a batch over it:
+# Six is 3 × 2, so the obvious thing is to take the 4 × 2 of the beginning, and shrink its `batch` from 4 to 3. Let's try to shard a batch over it:
 
 # %% six-refused tags=["error"]
 six_devices = ["CPU:0", "CPU:1", "CPU:2", "CPU:3", "CPU:4", "CPU:5"]
@@ -610,8 +613,9 @@ except tf.errors.OpError as error:
 # If the run is to go on as it was, the mesh has to fit its batch.
 #
 # **Exercise 2.** Find a mesh for the six devices on which the run can go on with batches of 64.
-# Write down its dimensions, as for `dtensor.create_mesh`.
-# Every dimension has to be one that `splits` knows.
+# (There are several.) Write down its dimensions, as for `dtensor.create_mesh`.
+# Their names have to be values of `splits`:
+# `batch`, `feature` or `model`.
 
 # %% exercise-six
 # solution begin
@@ -686,6 +690,7 @@ print("largest difference", about(max(differences), 0, 1e-5))
 # Then you have to cut the example itself.
 #
 # Our examples are rows of 1,200 features, and the cube cuts each row in two.
+# We call that scheme spatial parallelism.
 # Here it is, drawn as the schemes in {lesson:splitting_the_model}:
 
 # %% scheme
@@ -710,11 +715,11 @@ Scheme(spatial, drawn, sizes)
 #
 # - [ ] `0`
 #   A hidden unit sums over all 1,200 features, and no device has more than 600 of them.
-# - [x] `3072`
+# - [x] `3072` 3,072 bytes
 #   Only the first product sums over the features. A device has partial sums for 32 reviews and 24 hidden units.
-# - [ ] `57600`
+# - [ ] `57600` 57,600 bytes
 #   That is a device's part of the gradient of `W1`. But that gradient is a sum over the reviews, so it goes over `batch`.
-# - [ ] `60672`
+# - [ ] `60672` 60,672 bytes
 #   That adds the gradient of `W1` to the sums of the first product. But the gradient sums over the reviews.
 
 # %% reveal-features
@@ -837,16 +842,18 @@ costs_picture(
 # %% bytes-read [markdown]
 # With 64 reviews, the more of the model we split, the less a device holds. Weights and slots are most of it.
 #
-# With 1,024 reviews it is different: now the data-parallel scheme holds *least*.
+# With 1,024 reviews it is different: now the data-parallel scheme holds *least* of the three.
 # The batch has become larger than the model, and `batch` 8 cuts it eight ways.
 # On 4 × 2, two devices along `model` hold the same rows of `x`.
-# So **split what is large**. The model? Then along `model` or `feature`. The batch? Then along `batch`.
+# So **split what is large**. The model? Then along `model` or `feature`. The batch?
+# Then along `batch`, or along `feature`, which splits `x` as well.
 #
 # And what is sent? Gradients are as large as the weights, however many reviews there are.
 # Under data parallelism there is hardly anything else, so the bar stays.
 # Partial sums of activations grow with the batch. You see it in the spatial scheme, whose bar has grown from 61 to 111 kB.
 #
-# Now the time. Does it follow the bytes?
+# Now the time.
+# Do the bytes tell us that, too?
 
 # %% time-given [markdown]
 # Here are the all-reduces of one step with 64 reviews, before TensorFlow fuses any. They run one after another:
@@ -860,8 +867,10 @@ costs_picture(
 # Each message of a ring waits 3.4 µs for its latency. In that time, the link could carry 816,000 bytes.
 
 # %% predict-time [markdown]
-# Eight devices in one node train under one of three schemes, `data`, `model` or `spatial`.
-# The table above says which all-reduces a step takes, in rings, and how many bytes a device sends.
+# Eight devices in one node train under one of three schemes.
+# Under `data`, a step takes 6 all-reduces in rings of eight, and a device sends 404,236 bytes.
+# Under `model` it takes 6 in rings of four and 1 in a ring of two, and a device sends 173,384 bytes.
+# Under `spatial` it takes 8 in rings of two, and a device sends 61,232 bytes.
 # Each message costs a latency in which the link could carry 816,000 bytes.
 # Under which scheme do the all-reduces take the least time?
 #
@@ -890,6 +899,7 @@ costs_picture(
 )
 
 # %% time-read [markdown]
+# It is not the bytes that make the time.
 # The bars for 64 and for 1,024 reviews are practically the same: 84, 38 and 16 times 3.4 µs make 286, 129 and 54 µs.
 # Less than 2 µs are left for the bytes. Such all-reduces are **latency-bound**, and long rings lose, whatever they carry.
 # In a large network it is the other way round. There the bytes decide, and then the bars of *sent* tell you the time.
@@ -900,7 +910,7 @@ costs_picture(
 # They are computed, and they leave out two things.
 #
 # TensorFlow fuses small all-reduces that run over the same mesh dimensions, sums with sums and means with means.
-# Two, three and four of them are left, and the same formula gives 96.9, 48.4 and 27.5 µs. The order stays, but the three are closer.
+# Two are left under `data`, three under `model` and four under `spatial`, and the same formula gives 96.9, 48.4 and 27.5 µs. The order stays, but the three are closer.
 #
 # And a device also has to do the arithmetic. Under all three schemes, it does an eighth of the products with `W1`, which are most of it.
 # {Lesson:how_long} has a planner that counts everything.
@@ -913,7 +923,7 @@ costs_picture(
 #
 # Choose *data parallel* and press **Run**. Choose *spatial parallel* and run again. The curves lie on top of each other,
 # and the lab tells you the largest difference.
-# Then raise the number of epochs, choose a finished run under *Start from*, and pick another scheme: the run moves.
+# Then raise the number of epochs, choose a finished run under *Start from*, pick another scheme, and press **Run**: the run moves.
 # The lab keeps its runs in the folder `training_lab`, beside this notebook.
 # Restart the kernel, and they are still there, and go on.
 #
@@ -966,7 +976,7 @@ TrainingLab(
 # 2. Build the model from a dictionary of layouts, with slots for each weight.
 # 3. Predict the collectives of a step on 4 × 2, and then list them.
 #    The plain program of {lesson:communication}, `communication.py`, lists them without the course's library.
-#    Import it first, since it makes the eight devices. Set the variable that its `main` sets, or you see only fused all-reduces.
+#    Import it first, since it makes the eight devices. Set the environment variable that the `main` of that program sets, or you see only fused all-reduces.
 #    Then call `collectives_that_ran(mesh, function, *arguments)` with a plain function. It runs the step, so the weights change.
 # 4. Train on 4 × 2, in a program of its own. Save every 20 steps, and kill it with `kill -9` after one of the saves.
 # 5. Start it again on 2 × 4, and look at its first line. If that says step 1, it found no checkpoint, and began anew.
@@ -985,10 +995,10 @@ TrainingLab(
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - A checkpoint stores each block once, with its place in the whole, and no mesh. So any mesh can read it, to the last bit.
+# - A checkpoint stores each block once, with its place in the whole, and no mesh. So any mesh can read it.
 #   Nobody needs a whole copy, as long as the stored blocks are small.
 # - A run is its weights, its slots, its step and its data. Compare the shapes before you restore:
-#   TensorFlow's own guards let a wrong one pass.
+#   after `read`, TensorFlow's assertions let a wrong one pass.
 # - Split what is large. When messages are small, latency dominates: keep the rings short.
 #
 # {Lesson:save_and_serve} takes the trained weights off the mesh altogether.
