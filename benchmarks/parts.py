@@ -43,7 +43,7 @@ def measure() -> dict[str, Parts]:
     scheme's `step` takes beyond all three, on batches that lie on the devices already; `loop` a step of the
     program's training from files, and `single` one that is called by itself, its loss read each time;
     `unread` the same with the losses read together, after as many steps as a call of `loop` has; `means` the
-    same as `single` with loss and accuracy reduced apart from the gradients. `one_means` and `one_loop` are the
+    same as `single` with loss and accuracy reduced apart from the gradients. `one_means` and `one_loop` are
     times of `means` and `loop` on one device. Then come the number of the step's collectives, and the bytes
     that a device holds of all their results.
     """

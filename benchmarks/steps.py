@@ -47,9 +47,7 @@ class Steps:
     def __init__(
         self, dims: Dims, specs: Mapping[str, Any], sizes: tuple[int, int] = (FEATURES, HIDDEN)
     ) -> None:
-        self.layouts = (
-            LESSON.layouts_on(dtensor.create_mesh(dims, device_type="CPU"), specs) if dims else {}
-        )
+        self.layouts = LESSON.layouts_on(dtensor.create_mesh(dims, device_type="CPU"), specs) if dims else {}
         draw, (features, hidden) = np.random.default_rng(0).normal, sizes
         values = {"W1": draw(0, np.sqrt(2 / features), (features, hidden)), "b1": np.zeros(hidden)}
         values |= {"W2": draw(0, np.sqrt(2 / hidden), (hidden, 2)), "b2": np.zeros(2)}

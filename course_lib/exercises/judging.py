@@ -163,11 +163,14 @@ def _failure(
     if outcome.error is not None:
         lines = [_("Your function fails for {given}.", given=given), fault(outcome.error), case.hint]
         return "\n".join(line for line in lines if line)
-    if outcome.value is None:
-        return _("For {given} your function gives nothing. Does it end with `return`?", given=given)
     place, part = first_difference(outcome.value, expected, tolerance)
     values = {"given": given, "place": place, "value": outlined(part)}
-    if place:
+    if outcome.value is None:
+        found = _(
+            "For {given} your function gives `None`. Is a `return` missing, or is `None` wrong here?",
+            given=given,
+        )
+    elif place:
         found = _("For {given} your function makes `{place}` equal to `{value}`.", **values)
     else:
         found = _("For {given} your function gives `{value}`.", **values)

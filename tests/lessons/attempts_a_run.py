@@ -1,6 +1,7 @@
 """Attempts at the exercises of `a_run`."""
 
 import itertools
+import os
 from pathlib import Path
 
 import numpy as np
@@ -87,10 +88,7 @@ ATTEMPTS = {
                 lambda step, last: np.float32(warm_up(step, last) if step < 50 else 3e-3 * (1 - step / last)),
                 "share out",
             ),
-            (
-                lambda step, last: np.float32(3e-3 * step / 50 if step < 50 else warm_up(step, last)),
-                "Step 0",
-            ),
+            (lambda step, last: np.float32(3e-3 * step / 49 if step < 50 else warm_up(step, last)), "Step 0"),
             (
                 lambda step, last: np.float32(3e-3 * (step + 1) / 50 if step <= 50 else warm_up(step, last)),
                 "one too many",
@@ -102,7 +100,7 @@ ATTEMPTS = {
     "a_run-newest": Attempts(
         right=(
             newest,
-            lambda folder: newest(folder) and Path(newest(folder)),
+            lambda folder: newest(folder) and Path(os.path.relpath(newest(folder))),
             lambda folder: newest(folder) and newest(folder).replace("/ckpt", "//ckpt"),
         ),
         wrong=(
@@ -111,6 +109,7 @@ ATTEMPTS = {
             (downwards_from_the_named, "highest number"),
             (up_to_the_first_torn, "highest number"),
             (by_time, "highest number"),
+            (lambda folder: by_index(folder) and next(filter(readable, [by_index(folder)]), None), "`None`"),
             (by_name, "Sort the numbers"),
             (by_index, "be torn"),
             (lambda folder: max(numbers(folder), default=None), "a path without an ending"),

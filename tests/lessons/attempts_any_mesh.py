@@ -78,6 +78,8 @@ ATTEMPTS = {
             ([("batch", 2), ("hidden", 3)], "no mesh dimension 'hidden'"),
             ([("model", 2), ("model", 3)], "same name"),
             ([("batch", 2.0), ("model", 3)], "whole numbers"),
+            ([("batch", -2), ("model", -3)], "from 1 on"),
+            ({"batch": 2, "model": 3}, "tuple or list"),
             (["batch", 2, "model", 3], "list of pairs"),
         ),
     ),

@@ -66,6 +66,7 @@ ATTEMPTS = {
         ),
         wrong=(
             (never_none, "return None"),
+            (lambda *times: found if (found := never_none(*times)) < 900 else None, "gives `None`"),
             (
                 lambda one, eight: None if eight.get(128) == 6.5 else never_none(one, eight),
                 "as long on eight",
@@ -86,7 +87,9 @@ ATTEMPTS = {
             (lambda *given: stacks(*given).map(lambda x, y: (x, tf.cast(y, tf.int32))), "tf.int64"),
             (lambda *given: stacks(*given).map(first_labels), "labels"),
             (lambda *given: stacks(*given).shuffle(2, seed=1), "nothing shuffle"),
-            (lambda *given: list(stacks(*given)), "in memory at once"),
+            (lambda *given: list(stacks(*given)), "Return a dataset"),
+            (lambda *given: stacks(*given).repeat(), "never ends"),
+            (lambda *given: tf.data.Dataset.from_tensors(next(iter(stacks(*given)))).repeat(2), "all files"),
         ),
     ),
 }

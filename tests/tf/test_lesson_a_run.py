@@ -1,6 +1,7 @@
 """What `a_run` claims: its steps are Keras's, a run that was closed or torn goes on to the bit."""
 
 import ast
+import re
 
 import numpy as np
 import pytest
@@ -85,6 +86,18 @@ def test_a_state_file_that_names_what_is_not_there_costs_the_steps_since_the_one
     assert [record["loss"] for record in run if "loss" in record] == losses[10:]
     assert_same(again, undisturbed)
     assert a_run.newest(tmp_path) == f"{tmp_path}/ckpt-3"
+
+
+def test_what_the_note_says_to_do_refuses_data_that_are_cut_short(a_run, tmp_path):
+    (note,) = [cell for cell in COURSE.lesson("a_run").cells if cell.cell_id == "note-power"]
+    code = re.findall(r"```python\n(.+?)```", note.source, re.S)[0].replace("return path", "whole = True")
+    path = tf.train.Checkpoint(model=a_run.Model(a_run.layouts)).write(str(tmp_path / "ckpt"))
+    data = max(tmp_path.glob("*.data*"), key=lambda file: file.stat().st_size)
+    written = data.read_bytes()
+    for share in (1, 0.9, 0.5, 0):
+        data.write_bytes(written[: int(share * len(written))])
+        exec(code, here := {"tf": tf, "path": path})
+        assert ("whole" in here) == (share == 1)
 
 
 @pytest.mark.parametrize("split", [False, True])

@@ -98,7 +98,7 @@ def test_an_error_is_the_readers_own_with_its_line_and_the_input():
     ("answer", "said"),
     [
         (lambda values: 1.0, "takes 1 positional argument but 2 were given"),
-        (lambda values, scale: None, "gives nothing. Does it end with `return`?"),
+        (lambda values, scale: None, "gives `None`. Is a `return` missing"),
         (lambda values, scale: str(mean(values, scale)), "gives `'"),
         (
             lambda values, scale: np.average(values, weights=0 * values),  # NumPy's line is not the reader's

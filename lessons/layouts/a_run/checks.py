@@ -31,8 +31,8 @@ def _unscaled(step: int, last_step: int) -> float:
     return RATE * ((step + 1) / WARM if step < WARM else 1 - step / last_step)
 
 
-def _from_zero(step: int, last_step: int) -> float:
-    return RATE * step / WARM if step < WARM else _warm_up(step, last_step)
+def _from_zero(step: int, last_step: int, rises: int = WARM) -> float:
+    return RATE * step / rises if step < WARM else _warm_up(step, last_step)
 
 
 def _a_step_late(step: int, last_step: int) -> float:
@@ -54,6 +54,7 @@ def warm_up(answer: Function) -> str | None:
         dtypes.add(np.asarray(found).dtype.name)
         return 1e3 * float(found)
 
+    late = _("Step 0 would not learn anything: it has 1/50 of the rate.")
     hint = judge(
         answer,
         _warm_up,
@@ -63,7 +64,8 @@ def warm_up(answer: Function) -> str | None:
                 "The warm-up is right. After it, step 50 still has the whole rate: share out what is left"
                 " over the steps from 50 to `last_step`."
             ),
-            _from_zero: _("Step 0 would not learn anything: it has 1/50 of the rate."),
+            _from_zero: late,
+            lambda step, last_step: _from_zero(step, last_step, WARM - 1): late,
             _a_step_late: _(
                 "Step 50 is one too many for the warm-up: there the rate would be more than the whole one."
             ),
@@ -153,7 +155,7 @@ def _called(answer: Function, whole: Numbers, lost: Numbers, torn: Numbers, name
         ]
         (folder / "checkpoint").write_text("".join(lines))
         found = answer(name)
-        path = re.fullmatch(re.escape(name) + r"/+ckpt-(\d+)", str(found))
+        path = re.fullmatch(re.escape(os.path.realpath(name)) + r"/ckpt-(\d+)", os.path.realpath(str(found)))
         return _Number(path[1]) if path else found
 
 

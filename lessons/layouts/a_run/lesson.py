@@ -387,8 +387,8 @@ check("a_run-warm-up", warm_up)
 # The other, `model`, needs a closer look.
 
 # %% predict-size [markdown]
-# A model has weights of 1 GB, and is trained with Adam, which keeps two running averages for each weight.
-# A checkpoint holds everything that the next step needs. How large is it, in GB?
+# A model has weights of 1 GB, and is trained with Adam.
+# You save a checkpoint from which the training can go on. How large is it, in GB?
 #
 # - [ ] `1`
 #   That is what you need to use the model. To go on training, you also need what the optimizer remembers.
@@ -820,9 +820,20 @@ run.close()
 # `save` hands the files to the operating system, and does not wait until they are on the disk.
 # A killed process loses nothing by that, but a machine without power can lose a part of the newest files.
 # Then the index may be there, and the data may be torn. Our `newest` does not see that, and `restore` raises an error.
-# Delete that checkpoint, and the run goes on from the one before it. Or let `newest` read every variable:
-# `tf.train.load_checkpoint(path)` has a method `get_tensor` for that.
-# On torn data it may raise an `IndexError` in place of a `tf.errors.OpError`, so catch both.
+# Delete that checkpoint, and the run goes on from the one before it.
+# Or let `newest` read every variable, and not only the index. This takes the place of its `try`:
+#
+# ```python
+# try:
+#     reader = tf.train.load_checkpoint(path)
+#     for key in reader.get_variable_to_shape_map():
+#         reader.get_tensor(key)
+#     return path
+# except (tf.errors.OpError, IndexError):
+#     pass
+# ```
+#
+# The `IndexError` comes when a file of data is cut short, and it is not a `tf.errors.OpError`.
 # Where a run matters, keep some of its checkpoints on another machine, too.
 
 # %% kill-heading [markdown]

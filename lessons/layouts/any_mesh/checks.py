@@ -93,7 +93,7 @@ def six(answer: Sequence[Any]) -> str | None:
     if len(set(names)) < len(names):
         return _("Two dimensions of a mesh cannot have the same name.")
     if any(type(size) is not int or size < 1 for size in sizes):
-        return _("Sizes are whole numbers.")
+        return _("Sizes are whole numbers, from 1 on.")
     if math.prod(sizes) != _DEVICES:
         return _("The size of your mesh is {count}. You have six devices.", count=math.prod(sizes))
     for name, size in answer:

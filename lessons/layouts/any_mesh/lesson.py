@@ -271,7 +271,7 @@ on_grid = await live(train(grid, folder, 40), steps=200)
 # %% predict-disk [markdown]
 # A model and its optimizer lie on eight devices, as 4 × 2.
 # Nearly all of their bytes are in matrices that are split into two halves, and each half lies on four devices.
-# They are saved. Divide the bytes of the data files by the bytes of all variables, each variable counted once.
+# They are saved. Divide the bytes of the data files by the bytes that model and optimizer take on one device without a mesh.
 # What comes out, about?
 #
 # - [ ] `0.5`
@@ -352,7 +352,7 @@ file_picture(
 # Write `read_columns(stored, first, stop)`. It returns the columns from `first` up to, but not including, `stop`.
 # `stored` is a list of blocks, in any order. Each is a pair `(start, block)`:
 # `block` is an array, and `start` is the number of its first column in the whole matrix.
-# Take only what you need of each block: a device may be too small for all of them.
+# Don't put the whole matrix together first: a device may be too small for it.
 # (The check also tries a matrix with far more columns than fit into memory.
 # There, `stored` holds just a few blocks, one of them nowhere near your columns.)
 
@@ -389,7 +389,7 @@ print(np.sum(middle != values["W1"][:, 16:32]), "numbers differ")
 
 # %% restore-text [markdown]
 # TensorFlow does this job for each device and each variable.
-# It is less careful than you: even for a piece of a stored block, it reads the whole block.
+# It is less careful than our solution: even for a piece of a stored block, it reads the whole block.
 # (You will see what that costs.) Does every number arrive?
 # We restore the file under three meshes. Then we compare `W1` on each device with `W1` in the file:
 
@@ -496,13 +496,9 @@ zeros = {
     "W2": variable(np.zeros((96, 2), "float32"), grid["W2"]),
     "b2": variable(np.zeros(2, "float32"), grid["b2"]),
 }
-status = tf.train.Checkpoint(**zeros).read(narrow_file)
-status.assert_existing_objects_matched()
-status.assert_consumed()
-print("no complaint")
 
-# %% silence-read [markdown]
-# Neither guard notices. The error comes later, when somebody next uses any tensor on a mesh:
+# %% silence-first-text [markdown]
+# Now the program reads the file, and asks two guards whether all is well. Then it uses `W2`:
 
 # %% silence-first tags=["error"]
 from course_lib import last_line
@@ -512,13 +508,19 @@ def sum_of(tensor):
     return dtensor.unpack(tensor.read_value())[0].numpy().sum()
 
 
+status = tf.train.Checkpoint(**zeros).read(narrow_file)
+status.assert_existing_objects_matched()
+status.assert_consumed()
+print("no complaint")
+
 try:
     print(sum_of(zeros["W2"]))
 except tf.errors.OpError as error:
     print(last_line(error))
 
 # %% silence-second-text [markdown]
-# That is a clear message. But you get it only once. What do the variables hold now?
+# Neither guard notices. The error comes later, when somebody next uses any tensor on a mesh.
+# It is a clear message. But you get it only once. What do the variables hold now?
 
 # %% silence-second
 print("W2", sum_of(zeros["W2"]))
@@ -579,12 +581,23 @@ cube = make_layouts(axes, splits, cube_mesh)
 
 # %% trip-text [markdown]
 # What has to change in the call of `train`? Only its first argument.
-# (If you end at another step than 120, you stopped the first run, or ran this cell twice: train the first 40 steps again, in a new folder.)
+# We move a copy of the folder, so the run still stands at step 40 if you want to move it again.
+# (If you end at another step than 120, you stopped the first run: run its cell again, and then this one.)
 
 # %% trip
+import shutil
+
+
+def copy_of(folder):
+    copied = tempfile.mkdtemp()
+    shutil.copytree(folder, copied, dirs_exist_ok=True)
+    return copied
+
+
+trip_folder = copy_of(folder)
 records = list(on_grid.steps)  # 1 to 40, on 4 x 2
-records.extend(train(tall, folder, 40))  # 41 to 80
-records.extend(train(cube, folder, 40))  # 81 to 120
+records.extend(train(tall, trip_folder, 40))  # 41 to 80
+records.extend(train(cube, trip_folder, 40))  # 81 to 120
 
 print("at step", records[-1]["step"])
 
@@ -633,12 +646,13 @@ check("any_mesh-six", six)
 # %% on-six
 dims = yours_or_ours("any_mesh-six", six)
 six_mesh = dtensor.create_mesh(list(dims), devices=six_devices)
-records.extend(
-    train(make_layouts(axes, splits, six_mesh), folder, 40)
-)
-
+on_six = make_layouts(axes, splits, six_mesh)
 one_device = {}  # no layouts: ordinary tensors
-records.extend(train(one_device, folder, 40))
+
+last_folder = copy_of(trip_folder)
+moved = list(records)  # 1 to 120
+moved.extend(train(on_six, last_folder, 40))  # 121 to 160
+moved.extend(train(one_device, last_folder, 40))  # 161 to 200
 one = list(train(one_device, tempfile.mkdtemp(), 200))
 
 # %% run-picture
@@ -651,7 +665,7 @@ meshes_used = {
     120: "six",
     160: "one",
 }
-run_picture(records, one, meshes_used)
+run_picture(moved, one, meshes_used)
 
 # %% run-picture-read [markdown]
 # Each line marks a move. Can you see one in the curve?
@@ -661,7 +675,7 @@ run_picture(records, one, meshes_used)
 from course_lib import about
 
 differences = []
-for ours, theirs in zip(records, one):
+for ours, theirs in zip(moved, one):
     differences.append(abs(ours["loss"] - theirs["loss"]))
 
 print(len(differences), "steps")
