@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,54 +12,22 @@ import numpy as np
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.devices import on_devices
 from course_lib.exercises.judging import Case, judge
-from course_lib.exercises.values import Array, plain
+from course_lib.exercises.values import Array
 from course_lib.i18n import _
 from course_lib.messages import last_line
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from lessons.layouts.layout_hints import form_hint
-
-Program = Callable[..., Any]
+from lessons.layouts.one_device import Program, on_each
 
 # A forward pass, device by device
 
 
-class _Waits(Exception):  # noqa: N818 - not an error: a device has come to an all-reduce
-    def __init__(self, array: Array) -> None:
-        self.array = array
-
-
 def _on_each(program: Program, network: Sequence[Array], devices: int) -> list[Any] | None:
-    """Returns what each of these devices along `model` returns, or None if one of them returns nothing.
-
-    All start again after each all-reduce, with the sums of those before it.
-    """
+    """Returns what each of these devices along `model` returns, or None if one of them returns nothing."""
     x, w1, b1, w2, b2 = network
     cuts = zip(np.split(w1, devices, 1), np.split(b1, devices), np.split(w2, devices), strict=True)
-    parts = [(x, *own, b2) for own in cuts]
-    sums: list[Array] = []
-    while True:
-        results, waiting = [], []
-        for own in parts:
-            try:
-                results.append(program(*(part.copy() for part in own), _all_reduce(sums)))
-            except _Waits as wait:
-                waiting.append(wait.array)
-        if not waiting:
-            return None if any(each is None for each in results) else results
-        sums.append(np.sum(waiting, axis=0).astype(np.float32))
-
-
-def _all_reduce(sums: Sequence[Array]) -> Program:
-    """Returns a function that gives one of these sums after the other, and then waits for more."""
-    known = iter(sums)
-
-    def add_up(array: Any) -> Array:
-        for total in known:
-            return total.copy()  # each device has its own
-        raise _Waits(np.asarray(plain(array), np.float64))
-
-    return add_up
+    return on_each(program, [(x, *own, b2) for own in cuts])[0]
 
 
 def _hidden(x: Array, w1: Array, b1: Array, *_others: Any) -> Any:
