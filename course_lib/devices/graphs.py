@@ -172,7 +172,7 @@ def result_and_collectives(
 ) -> tuple[Any, list[Collective]]:
     """Returns the result of a function, compiled anew, and its `collectives`."""
     with contextlib.nullcontext() if combine else dtensor.no_combining():
-        result, graphs = _result_and_graphs(function, arguments)
+        result, graphs = result_and_graphs(function, arguments)
     found = [(graph, node) for graph in graphs for node in graph.node if node.op in _KINDS]
     return result, [
         _collective(node, {each.name: each for each in graph.node}, mesh)
@@ -181,7 +181,7 @@ def result_and_collectives(
     ]
 
 
-def _result_and_graphs(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[Any]]:
+def result_and_graphs(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Returns what a function returns, and the graphs that ran, as TensorFlow's optimizer left them."""
     compiled = tf.function(function)
     captured = compiled.get_concrete_function(*arguments).variables

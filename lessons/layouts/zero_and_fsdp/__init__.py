@@ -1,0 +1,1 @@
+"""What is each device storing that it doesn't need?"""
