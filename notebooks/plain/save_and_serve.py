@@ -10,82 +10,132 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.experimental import dtensor
 
-PROGRAM = """import json, sys
+cpu = tf.config.list_physical_devices("CPU")[0]
+eight_cpus = [tf.config.LogicalDeviceConfiguration()] * 8
+tf.config.set_logical_device_configuration(cpu, eight_cpus)
+
+WHOLE = dtensor.UNSHARDED
+mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+layouts = {
+    "x": dtensor.Layout(["batch", WHOLE], mesh),
+    "y": dtensor.Layout(["batch"], mesh),
+    "W1": dtensor.Layout([WHOLE, "model"], mesh),
+    "b1": dtensor.Layout(["model"], mesh),
+    "W2": dtensor.Layout(["model", WHOLE], mesh),
+    "b2": dtensor.Layout([WHOLE], mesh),
+}
+
+# Drawn in place of trained: any_mesh.py trains on a mesh
+rng = np.random.default_rng(0)
+values = {
+    "W1": rng.normal(0, 0.3, (1200, 48)).astype("float32"),
+    "b1": rng.normal(0, 0.3, 48).astype("float32"),
+    "W2": rng.normal(0, 0.3, (48, 2)).astype("float32"),
+    "b2": rng.normal(0, 0.3, 2).astype("float32"),
+}
+
+# The server: a process that has TensorFlow and the export, and nothing of this file
+PROGRAM = """
+import json
+import sys
 import tensorflow as tf
 
 served = tf.saved_model.load(sys.argv[1])
-for line in sys.stdin:
-    predicted = served(tf.constant(json.loads(line)))["probabilities"]
-    print(json.dumps(predicted.numpy().tolist()))
+signature = served.signatures["serving_default"]
+texts = json.load(sys.stdin)
+answer = signature(texts=tf.constant(texts))
+print(json.dumps(answer["good"].numpy().tolist()))
 """
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
-mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
-SPECS = {"W1": [dtensor.UNSHARDED, "model"], "b1": ["model"], "W2": ["model", dtensor.UNSHARDED]}
-SPECS |= {"b2": [dtensor.UNSHARDED], "mean": ["model"], "variance": ["model"]}
-LAYOUTS = {name: dtensor.Layout(spec, mesh) for name, spec in SPECS.items()}
-SHAPES = {"W1": (1200, 48), "b1": 48, "W2": (48, 2), "b2": 2, "mean": 48, "variance": 48}
 
 
-def make_variable(value, layout=None):
+def shard(array, layout):
+    components = []
+    for at in layout.mesh.local_device_locations():
+        part = array
+        for axis, dim in enumerate(layout.sharding_specs):
+            if dim != WHOLE:
+                parts = np.split(part, layout.num_shards(axis), axis)
+                part = parts[at[dim]]
+        components.append(tf.constant(part))
+    return dtensor.pack(components, layout)
+
+
+def variable(array, layout):
     if layout is None:
-        return tf.Variable(value)
-    return dtensor.DVariable(dtensor.copy_to_mesh(value, layout))
+        return tf.Variable(array)
+    return dtensor.DVariable(shard(array, layout))
 
 
-class MLP(tf.Module):
-    def __init__(self, values, layouts=None):
+def logits_of(weights, x):
+    hidden = tf.nn.relu(x @ weights["W1"] + weights["b1"])
+    return hidden @ weights["W2"] + weights["b2"]
+
+
+def make_vectorizer():
+    return tf.keras.layers.TextVectorization(1200, output_mode="tf_idf", pad_to_max_tokens=True)
+
+
+def to_rows(vectorizer, texts):
+    return tf.math.l2_normalize(vectorizer(texts), axis=1)
+
+
+class ReviewServer(tf.Module):
+    def __init__(self, vectorizer, weights):
         super().__init__()
-        for name, value in values.items():
-            setattr(self, name, make_variable(value, layouts and layouts[name]))
+        self.vectorizer = vectorizer
+        self.weights = weights
 
-    def hidden(self, x):
-        return tf.nn.relu(x @ self.W1 + self.b1)
-
-    def logits(self, hidden, mean, variance):
-        normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
-        return normal @ self.W2 + self.b2
-
-
-class Classifier(tf.Module):
-    def __init__(self, vectorizer, model):
-        super().__init__()
-        self.vectorizer, self.model = vectorizer, model
-
-    @tf.function(input_signature=[tf.TensorSpec([None, 1200], tf.float32)])
+    @tf.function(input_signature=[tf.TensorSpec([None, 1200], name="rows")])
     def of_rows(self, rows):
-        hidden = self.model.hidden(rows)
-        logits = self.model.logits(hidden, self.model.mean, self.model.variance)
-        return {"probabilities": tf.nn.softmax(logits)}
+        probabilities = tf.nn.softmax(logits_of(self.weights, rows))
+        return {"good": probabilities[:, 1]}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def __call__(self, texts):
-        return self.of_rows(tf.math.l2_normalize(self.vectorizer(texts), axis=1))
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")])
+    def of_texts(self, texts):
+        return self.of_rows(to_rows(self.vectorizer, texts))
 
 
-def ask(path, *requests):
-    lines = "\n".join(json.dumps(texts) for texts in requests)
-    command = [sys.executable, "-c", PROGRAM, str(path)]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
-    return [np.array(json.loads(line)) for line in done.stdout.splitlines()]
+def export(server, path):
+    signatures = {
+        "serving_default": server.of_texts,
+        "rows": server.of_rows,
+    }
+    tf.saved_model.save(server, str(path), signatures)
+
+
+def ask(path, texts):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(path)],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return np.array(json.loads(done.stdout))
 
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
     texts = ["a good film", "a bad film", "good story, good film", "bad story", "a film"]
-    vectorizer = tf.keras.layers.TextVectorization(1200, output_mode="tf_idf", pad_to_max_tokens=True)
+    vectorizer = make_vectorizer()
     vectorizer.adapt(texts)
-    random = np.random.default_rng(0)  # values such as a training leaves: a_run.py trains
-    values = {name: random.normal(0, 0.3, shape).astype("float32") for name, shape in SHAPES.items()}
-    values["variance"] = 1 + np.abs(values["variance"])
-    sharded = MLP(values, LAYOUTS)
-    saved = tf.train.Checkpoint(model=sharded, step=tf.Variable(64)).save(str(folder / "checkpoint"))
-    restored = MLP({name: 0 * value for name, value in values.items()})
-    tf.train.Checkpoint(model=restored).restore(saved).assert_existing_objects_matched()  # or nothing tells
-    expected = Classifier(vectorizer, MLP(values))(tf.constant(texts))["probabilities"]
-    for name, model in {"restored": restored, "sharded": sharded}.items():
-        classifier = Classifier(vectorizer, model)  # servers without Python call it by its signature
-        tf.saved_model.save(classifier, str(folder / name), {"serving_default": classifier.__call__})
-        together, alone = ask(folder / name, texts, texts[:1])
-        assert max(np.abs(together - expected).max(), np.abs(alone[0] - together[0]).max()) < 1e-5
-        print(f"{name}: another process predicts the same for {len(together)} texts, alone and together")
+
+    # A model on the mesh, and its checkpoint
+    sharded = {name: variable(value, layouts[name]) for name, value in values.items()}
+    path = tf.train.Checkpoint(weights=sharded).write(str(folder / "trained"))
+
+    # The same weights on one device; without the second line, a wrong name would raise nothing
+    one = {name: tf.Variable(np.zeros_like(value)) for name, value in values.items()}
+    status = tf.train.Checkpoint(weights=one).read(path)
+    status.assert_existing_objects_matched()
+
+    rows = to_rows(vectorizer, tf.constant(texts))
+    expected = tf.nn.softmax(logits_of(values, rows))[:, 1]
+    models = folder / "models" / "reviews"
+    for version, weights in [("1", one), ("2", sharded)]:
+        export(ReviewServer(vectorizer, weights), models / version)
+        together = ask(models / version, texts)
+        alone = ask(models / version, texts[:1])
+        assert np.abs(together - expected).max() < 1e-5
+        assert abs(alone[0] - together[0]) < 1e-5
+        print(f"version {version}: another process answers", together.round(3))

@@ -1,33 +1,49 @@
 """Attempts at the exercises of `save_and_serve`."""
 
+import sys
+
 import numpy as np
 
 import course_lib
 from benchmarks.programs import program
-from course_lib.devices.dtensor import to_numpy
 from tests.lessons.attempts import Attempts
 
 tf = course_lib.start_tensorflow()
-from tensorflow.experimental import dtensor  # noqa: E402
-
 TEXTS = tf.TensorSpec([None], tf.string)
+SHAPES = {"W1": (1200, 48), "b1": (48,), "W2": (48, 2), "b2": (2,)}
+SERVING = program("save_and_serve")
 
 
-def components(variable):
-    return [part.numpy() for part in dtensor.unpack(variable.read_value())]
+def restored(path, guard="assert_existing_objects_matched", layouts=None):
+    """Restores weights alone, with any guard."""
+    weights = {
+        name: SERVING.variable(np.zeros(shape, "float32"), (layouts or {}).get(name))
+        for name, shape in SHAPES.items()
+    }
+    status = tf.train.Checkpoint(model=tf.train.Checkpoint(weights=weights)).read(path)
+    getattr(status, guard)()
+    return weights
 
 
-def everywhere(variable):
-    return dtensor.Layout.replicated(variable.layout.mesh, variable.shape.rank)
+def or_exit(path):
+    try:
+        return restored(path)
+    except AssertionError:
+        sys.exit("a weight is missing")
+
+
+def by_name(path):
+    reader = tf.train.load_checkpoint(path)
+    return {name: reader.get_tensor(f"model/weights/{name}/.ATTRIBUTES/VARIABLE_VALUE") for name in SHAPES}
 
 
 def serving(answer, *, spec=TEXTS, kept=True):
-    """Returns a class whose signature gives `answer(vectorizer, model, texts)`."""
+    """Returns a class whose signature gives `answer(vectorizer, weights, texts)`."""
 
     class Server(tf.Module):
-        def __init__(self, vectorizer, model):
+        def __init__(self, vectorizer, weights):
             super().__init__()
-            self.parts = (vectorizer, model) if kept else lambda: (vectorizer, model)
+            self.parts = (vectorizer, weights) if kept else lambda: (vectorizer, weights)
 
         @tf.function(input_signature=spec and [spec])
         def __call__(self, texts):
@@ -36,11 +52,8 @@ def serving(answer, *, spec=TEXTS, kept=True):
     return Server
 
 
-def predicted(vectorizer, model, texts, *, scaled=True, axis=1, own_moments=False):
-    rows = vectorizer(texts)
-    hidden = model.hidden(tf.math.l2_normalize(rows, axis=axis) if scaled else rows)
-    moments = tf.nn.moments(hidden, 0) if own_moments else (model.mean, model.variance)
-    return tf.nn.softmax(model.logits(hidden, *moments))
+def probabilities(vectorizer, weights, texts, scaled=lambda rows: tf.math.l2_normalize(rows, axis=1)):
+    return tf.nn.softmax(SERVING.logits_of(weights, scaled(vectorizer(texts))))
 
 
 def labelled(probabilities):
@@ -48,54 +61,71 @@ def labelled(probabilities):
     return {"label": label, "probability": tf.reduce_max(probabilities, axis=1)}
 
 
-Classifier = program("save_and_serve").Classifier
+class ByReviewServer(tf.Module):
+    """Asks the lesson's class, which a reader has just read."""
 
-
-class ByClassifier(tf.Module):
-    """Asks the lesson's class, which a reader has written just before."""
-
-    def __init__(self, vectorizer, model):
+    def __init__(self, vectorizer, weights):
         super().__init__()
-        self.classifier = Classifier(vectorizer, model)
+        self.server = SERVING.ReviewServer(vectorizer, weights)
 
     @tf.function(input_signature=[TEXTS])
     def __call__(self, texts):
-        return labelled(self.classifier(texts)["probabilities"])
+        good = self.server.of_texts(texts)["good"]
+        return {
+            "label": tf.where(good > 0.5, "good", "bad"),
+            "probability": tf.where(good > 0.5, good, 1 - good),
+        }
 
 
-def in_python(vectorizer, model, texts):
-    probabilities = tf.py_function(lambda given: predicted(vectorizer, model, given), [texts], tf.float32)
-    return labelled(tf.ensure_shape(probabilities, [None, 2]))
+def with_an_own_vectorizer(vectorizer, weights):
+    return serving(right)(SERVING.make_vectorizer(), weights)
+
+
+def of_good(*parts):
+    found = probabilities(*parts)
+    return {**labelled(found), "probability": found[:, 1]}
+
+
+def in_python(vectorizer, weights, texts):
+    found = tf.py_function(lambda given: probabilities(vectorizer, weights, given), [texts], tf.float32)
+    return labelled(tf.ensure_shape(found, [None, 2]))
+
+
+def scaling(scaled):
+    return serving(lambda *parts: labelled(probabilities(*parts, scaled)))
+
+
+def right(*parts):
+    return labelled(probabilities(*parts))
 
 
 ATTEMPTS = {
-    "save_and_serve-gather": Attempts(
-        right=(
-            to_numpy,
-            lambda variable: dtensor.relayout(variable, everywhere(variable)).numpy(),
-            lambda variable: dtensor.unpack(dtensor.relayout(variable.read_value(), everywhere(variable)))[0],
-        ),
+    "save_and_serve-weights": Attempts(
+        right=(restored, by_name, or_exit),
         wrong=(
-            (lambda variable: np.concatenate(components(variable)), "one after the other"),
-            (lambda variable: dtensor.relayout(variable, everywhere(variable)), "still a DTensor"),
-            (lambda variable: variable.numpy(), "non-replicated"),
-            (lambda variable: to_numpy(variable).astype("float32"), "type of the numbers"),
+            (lambda path: restored(path, "expect_partial"), "returns all the same"),
+            (lambda path: restored(path, "assert_nontrivial_match"), "returns all the same"),
+            (lambda path: restored(path, "assert_consumed"), "Your function fails"),
+            (lambda path: restored(path, layouts=SERVING.layouts), "still on a mesh"),
+            (lambda path: list(restored(path).values()), "dictionary with the keys"),
         ),
     ),
     "save_and_serve-server": Attempts(
         takes_long=True,
-        right=(serving(lambda *inputs: labelled(predicted(*inputs))), ByClassifier),
+        right=(serving(right), ByReviewServer),
         wrong=(
-            (serving(lambda *inputs: labelled(predicted(*inputs, own_moments=True))), "what else is asked"),
-            (serving(lambda *inputs: labelled(predicted(*inputs, scaled=False))), "length 1"),
-            (serving(lambda *inputs: labelled(predicted(*inputs, axis=0))), "Go through"),
+            (scaling(lambda rows: rows), "length 1"),
+            (scaling(tf.math.l2_normalize), "each row for itself"),
+            (scaling(lambda rows: tf.math.l2_normalize(rows, axis=0)), "Go through"),
+            (scaling(lambda rows: tf.linalg.normalize(rows, axis=1)[0]), '""'),
+            (scaling(lambda rows: rows / tf.norm(rows, axis=1, keepdims=True)), "What do you divide by"),
+            (serving(of_good), "that of the label"),
+            (serving(lambda *parts: labelled(probabilities(*parts)[:, ::-1])), "Go through"),
             (serving(in_python), "In another process"),
-            (serving(lambda *inputs: labelled(predicted(*inputs)), spec=None), "input_signature"),
-            (
-                serving(lambda *inputs: labelled(predicted(*inputs)), spec=tf.TensorSpec([2], tf.string)),
-                "any length",
-            ),
-            (serving(lambda *inputs: labelled(predicted(*inputs)), kept=False), "tracked"),
+            (with_an_own_vectorizer, "has seen no texts"),
+            (serving(right, spec=None), "input_signature"),
+            (serving(right, spec=tf.TensorSpec([2], tf.string)), "any length"),
+            (serving(right, kept=False), "tracked"),
         ),
     ),
 }

@@ -1,38 +1,106 @@
-"""What `save_and_serve` says of the text layer and does not show."""
+"""What `save_and_serve` says of checkpoints and exports and does not show."""
 
-import json
-import re
-
+import numpy as np
 import pytest
 
 import course_lib
-from course_lib import data
-from tests.course import COURSE
+from course_lib import shard, to_numpy
+from tests.course import program
 
 tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+SERVING = program("save_and_serve")
+TEXTS = ["a good film", "a bad film", "a film that nobody knows", ""]
 
 
-def test_a_checkpoint_of_the_text_layer_lacks_its_words(tmp_path):
-    vectorizer = tf.keras.layers.TextVectorization(8, output_mode="tf_idf", pad_to_max_tokens=True)
-    vectorizer.adapt(["good film story", "bad film"])
+@pytest.fixture(scope="module")
+def vectorizer():
+    made = SERVING.make_vectorizer()
+    made.adapt(TEXTS[:2])
+    return made
+
+
+@pytest.fixture(scope="module")
+def exported(vectorizer, tmp_path_factory):
+    """Returns the folder of an export that was made straight from the shards."""
+    sharded = {name: SERVING.variable(value, SERVING.layouts[name]) for name, value in SERVING.values.items()}
+    folder = tmp_path_factory.mktemp("models") / "1"
+    SERVING.export(SERVING.ReviewServer(vectorizer, sharded), folder)
+    return folder
+
+
+def good_of(rows):
+    """Returns how probable a good review is, without TensorFlow."""
+    values = {name: value.astype("float64") for name, value in SERVING.values.items()}
+    logits = np.maximum(rows @ values["W1"] + values["b1"], 0) @ values["W2"] + values["b2"]
+    return 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
+
+
+def test_a_checkpoint_of_the_text_layer_lacks_its_words(vectorizer, tmp_path):
     path = tf.train.Checkpoint(layer=vectorizer).save(str(tmp_path / "checkpoint"))
     assert any("idf_weights" in name for name, _shape in tf.train.list_variables(path))
-    assert "story" in vectorizer.get_vocabulary()
-    assert not any(b"story" in file.read_bytes() for file in tmp_path.iterdir())
+    assert "film" in vectorizer.get_vocabulary()
+    assert not any(b"film" in file.read_bytes() for file in tmp_path.iterdir())
 
 
-@pytest.mark.drill_all
-def test_the_numbers_of_the_two_vocabularies():
-    cells = [cell.source for cell in COURSE.lesson("save_and_serve").cells]
-    (words, columns) = re.search(
-        r"have ([\d,]+) words in common, and (\d+) of these", json.dumps(cells)
-    ).groups()
-    reviews = data.load_imdb("built-in")
-    vocabularies = []
-    for texts in (reviews.train.texts[:4096], reviews.test.texts):
-        layer = tf.keras.layers.TextVectorization(1200, output_mode="tf_idf", pad_to_max_tokens=True)
-        layer.adapt(texts)
-        vocabularies.append(layer.get_vocabulary()[1:])  # [UNK] is no word
-    ours, theirs = vocabularies
-    assert len(set(ours) & set(theirs)) == int(words.replace(",", ""))
-    assert sum(our == their for our, their in zip(ours, theirs, strict=True)) == int(columns)
+def test_two_meshes_in_one_checkpoint_are_refused(tmp_path):
+    line = dtensor.create_mesh([("batch", 8)], device_type="CPU")
+    on_line = SERVING.variable(np.ones(8, "float32"), dtensor.Layout(["batch"], line))
+    on_grid = SERVING.variable(np.ones(8, "float32"), dtensor.Layout(["batch"], SERVING.mesh))
+    tf.train.Checkpoint(a=on_grid, step=tf.Variable(1)).write(str(tmp_path / "one"))
+    with pytest.raises(tf.errors.OpError):
+        tf.train.Checkpoint(a=on_grid, b=on_line).write(str(tmp_path / "two"))
+
+
+def test_ordinary_variables_of_another_shape_are_refused_as_they_are_read(tmp_path):
+    path = tf.train.Checkpoint(W1=tf.Variable(np.ones((3, 2)))).write(str(tmp_path / "one"))
+    with pytest.raises(ValueError, match="incompatible tensor with shape"):
+        tf.train.Checkpoint(W1=tf.Variable(np.ones((2, 2)))).read(path)
+
+
+def test_an_export_holds_the_words_no_mesh_and_every_bit_of_the_weights(exported):
+    (graphs,) = exported.glob("saved_model.pb")
+    assert b"film" in graphs.read_bytes()
+    for file in exported.rglob("*"):
+        if file.is_file():
+            assert b"_layout" not in file.read_bytes()
+            assert b"CPU:1" not in file.read_bytes()
+    loaded = tf.saved_model.load(str(exported))
+    for name, value in SERVING.values.items():
+        assert np.array_equal(loaded.weights[name].numpy(), value)
+
+
+def test_a_loaded_export_takes_rows_in_any_layout_and_texts_in_none(exported):
+    loaded, mesh = tf.saved_model.load(str(exported)), SERVING.mesh
+    rows = np.random.default_rng(1).normal(size=(16, 1200)).astype("float32") / 35
+    whole, expected = dtensor.UNSHARDED, good_of(rows)
+    for specs in ([whole, whole], ["batch", whole], [whole, "model"], ["batch", "model"]):
+        found = loaded.signatures["rows"](rows=shard(rows, dtensor.Layout(specs, mesh)))["good"]
+        assert np.abs(to_numpy(found) - expected).max() < 1e-5
+    texts = dtensor.copy_to_mesh(tf.constant(TEXTS), dtensor.Layout.replicated(mesh, rank=1))
+    with pytest.raises(tf.errors.UnimplementedError, match="1200"):
+        loaded.signatures["serving_default"](texts=texts)
+
+
+def test_a_process_of_its_own_answers_an_empty_text_and_unknown_words_as_numpy_does(exported):
+    unknown = np.eye(1, 1200)  # only column 0
+    answers = SERVING.ask(exported, ["hieno " * 40, "huono " * 90, ""])
+    expected = good_of(np.concatenate([unknown, unknown, 0 * unknown]))
+    assert np.abs(answers - expected).max() < 1e-5
+    assert abs(SERVING.ask(exported, ["hieno"])[0] - answers[0]) < 1e-5
+
+
+def test_with_its_own_moments_a_review_alone_is_told_what_the_last_bias_says():
+    values = {name: value.astype("float64") for name, value in SERVING.values.items()}
+
+    def logits_of(rows):
+        hidden = tf.nn.relu(rows @ values["W1"] + values["b1"])
+        mean, variance = tf.nn.moments(hidden, axes=[0])
+        return (hidden - mean) / tf.sqrt(variance + 1e-5) @ values["W2"] + values["b2"]
+
+    rows = np.random.default_rng(1).normal(size=(8, 1200))
+    together = logits_of(rows)
+    for at in range(8):
+        assert np.allclose(logits_of(rows[at : at + 1]), values["b2"])
+        assert not np.allclose(together[at], values["b2"])

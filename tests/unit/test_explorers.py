@@ -78,8 +78,8 @@ CHOSEN = {
     "step-gathered": (StepExplorer, [("splits", "hidden", "batch")]),
     "step-refused": (StepExplorer, [("splits", "features", "batch")]),
     "block-forward": (BlockExplorer, [("move", 1)]),
-    "reviews-typed": (lambda: ReviewExplorer(lambda _texts: [[0.126, 0.874]]), [("review", "A fine film.")]),
-    "reviews-certain": (lambda: ReviewExplorer(lambda _texts: [[0.0004, 0.9996]]), [("review", "A film.")]),
+    "reviews-typed": (lambda: ReviewExplorer(lambda _texts: [0.874]), [("review", "A fine film.")]),
+    "reviews-certain": (lambda: ReviewExplorer(lambda _texts: [0.9996]), [("review", "A film.")]),
     "reviews-blank": (lambda: ReviewExplorer(swapped), [("review", "  ")]),
     "strategy-central": (StrategyExplorer, [("variables", "on the CPU")]),
     "strategy-several": (StrategyExplorer, [("variables", "on the CPU"), ("several_machines", True)]),
@@ -181,7 +181,7 @@ def test_each_way_gets_the_median_of_three_turns_after_one_that_compiles(monkeyp
 
 
 def test_a_page_offers_recorded_answers_and_keeps_no_review_that_was_typed():
-    explorer = ReviewExplorer(lambda _texts: [[0.2, 0.8]])
+    explorer = ReviewExplorer(lambda _texts: [0.8])
     choose(explorer, "review", "A fine film.")
     assert "A fine film." not in explorer.to_html()
     assert "0.8" not in explorer.to_html()

@@ -34,7 +34,7 @@ class ReviewExplorer(Explorer):
     that `make results` recorded, and the widget says so.
 
     Args:
-        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first; a page needs none.
+        ask: gives for a list of texts how probable each is a good review; a page needs none.
     """
 
     name = "reviews"
@@ -66,7 +66,7 @@ class ReviewExplorer(Explorer):
         review = state["review"]
         if not review.strip() or self._ask is None:
             return [pieces.spoken("verdict", "" if review.strip() else _("Type a review, or choose one."))]
-        good = float(self._ask([review])[0][1])
+        good = float(self._ask([review])[0])
         return [pieces.spoken("verdict", ""), _predicted(good, _("Computed here."))]
 
     def page_body(self, state: State) -> Sequence[Node]:

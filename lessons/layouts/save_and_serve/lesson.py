@@ -1,24 +1,30 @@
 # %% [markdown]
 # # Save and serve
 #
-# To *serve* a model is to answer requests with its predictions.
-# Here a model lies on eight devices in *shards*,
-# the parts that the devices hold (the blocks of {lesson:splitting_the_model}).
-# It is to say whether a review that somebody types praises the film.
-# Can it do so on the mesh, and what is lost if it leaves?
+# On the mesh, your model gets 87 of 100 reviews right.
+# A colleague takes its weights, correct to the last bit, and builds a web page around them.
+# Her page gets 49 of 100 right. She could toss a coin instead.
+# She saw no error and no warning.
 #
-# After this lesson you can
+# Serving is the last step, and its worst mistakes are silent.
+# The process behind a web page has no mesh.
+# It has neither your notebook nor your classes, and perhaps not even Python.
+# So *how does the model leave the mesh*, and what has to leave with it?
 #
-# - restore the checkpoint of a sharded model on one device, and check that no variable was left out;
-# - export vectorizer and model as one SavedModel that takes texts, also straight from the shards;
-# - load it in another process and test what it predicts there.
+# This lesson follows the model all the way out.
+# You bring the weights onto one device, find out what happened to your colleague,
+# and pack everything needed for an answer into one folder.
+# Then you ask that folder from a process that knows nothing but TensorFlow.
 #
-# **Time:** 40 minutes.
-# **You need to know:** {lesson:coupled_rows} (moments of the batch, moving averages), {lesson:a_run} (checkpoints)
-# and {lesson:splitting_the_model} (splitting the model).
+# **After this lesson you can**
 #
-# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
-# > DTensor is experimental: its names may change.
+# - bring a sharded checkpoint onto one device, and refuse a restore that restores nothing;
+# - export a model together with its preprocessing, so that it takes texts;
+# - test an export in the way its users will use it.
+#
+# **Time:** 30 minutes.
+# **You need to know:** checkpoints and what is in them ({lesson:a_run}, {lesson:any_mesh}),
+# and a model that is split over devices ({lesson:splitting_the_model}).
 
 # %%
 LANGUAGE = "en"
@@ -28,418 +34,761 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% rows-text [markdown]
-# ## Texts become rows
-#
-# Lessons {number:one_step} to {number:any_mesh} trained on rows of numbers.
-# A server gets texts, so it must make the same rows.
-# It takes a layer of Keras, here called the *vectorizer*, and these steps:
-#
-# - Before the training `adapt` counts the words of the first 4,096 training reviews.
-#   The 1,199 most frequent, the *vocabulary*, get a column each, the most frequent one first;
-#   all other words share column 0.
-# - Of a text the layer counts the words, and multiplies each count by the word's factor.
-#   A word that is in many reviews has a smaller one.
-#   The products are the tf-idf of {lesson:one_step}.
-# - `to_rows` applies the layer, and scales each nonzero row to length 1.
-#
-# The layer ignores capitals and punctuation:
-# the text below has four different words, all in the vocabulary, so four numbers of its row are not zero.
-
-# %% rows
-from course_lib import data
-
-tf = course_lib.start_tensorflow()
-SOURCE = None  # the stand-in (or what COURSE_DATA says); "tfds" is the real set
-train, test = data.load_imdb(SOURCE).train, data.load_imdb(SOURCE).test
-
-vectorizer = tf.keras.layers.TextVectorization(1200, output_mode="tf_idf", pad_to_max_tokens=True)
-vectorizer.adapt(train.texts[:4096])
-
-
-def to_rows(texts):
-    return tf.math.l2_normalize(vectorizer(texts), axis=1)
-
-
-row = to_rows(["A good film, a good story."])[0]
-not_zero = int(tf.math.count_nonzero(row))
-print(f"{len(row)=}, {not_zero=}")
-
-# %% sharded-text [markdown]
-# ## A model in shards
-#
-# The layouts are the model-parallel ones of {lesson:splitting_the_model}:
-# `batch` splits the rows over four pairs,
-# and `model` splits the 48 hidden units over the two devices of a pair.
-#
-# Model and training step are those of {lesson:coupled_rows}, with moving averages, but the step returns the loss alone,
-# and the model has two methods, `hidden` and `logits`, which the export will need.
-# Without layouts the class `MLP` makes ordinary variables, `tf.Variable`.
-
-# %% layouts
-import numpy as np
-from tensorflow.experimental import dtensor
-
-from course_lib import compare, outcome, shard, show
-
-SPECS = {"W1": [dtensor.UNSHARDED, "model"], "b1": ["model"], "W2": ["model", dtensor.UNSHARDED]}
-SPECS |= {"b2": [dtensor.UNSHARDED], "mean": ["model"], "variance": ["model"]}
-SPECS |= {"x": ["batch", dtensor.UNSHARDED], "y": ["batch"]}
-mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
-LAYOUTS = {name: dtensor.Layout(spec, mesh) for name, spec in SPECS.items()}
-
-
-def make_variable(value, layout=None):
-    if layout is None:
-        return tf.Variable(value)
-    return dtensor.DVariable(dtensor.copy_to_mesh(value, layout))
-
-
-# %% model
-class MLP(tf.Module):
-    def __init__(self, values, layouts=None):
-        super().__init__()
-        for name, value in values.items():
-            setattr(self, name, make_variable(value, layouts and layouts[name]))
-
-    def hidden(self, x):
-        return tf.nn.relu(x @ self.W1 + self.b1)
-
-    def logits(self, hidden, mean, variance):
-        normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
-        return normal @ self.W2 + self.b2
-
-
-# %% step
-@tf.function
-def train_step(model, x, y, learning_rate):
-    weights = [model.W1, model.b1, model.W2, model.b2]
-    with tf.GradientTape() as tape:
-        hidden = model.hidden(x)
-        mean, variance = tf.nn.moments(hidden, axes=[0])
-        logits = model.logits(hidden, mean, variance)
-        loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
-    for weight, gradient in zip(weights, tape.gradient(loss, weights)):
-        weight.assign_sub(learning_rate * gradient)
-    model.mean.assign(0.9 * model.mean + 0.1 * mean)
-    model.variance.assign(0.9 * model.variance + 0.1 * variance)
-    return loss / x.shape[0]
-
-
-# %% training-text [markdown]
-# 64 steps, each with 64 reviews, are enough for this lesson.
-# It mainly compares one model before and after, so the moving moments need not catch up.
-# The picture shows which device holds which columns of `W1`; it calls the shards *components*.
-
-
-# %% training
-def initial_values(seed):
-    random = np.random.default_rng(seed)
-    W1 = random.normal(0, np.sqrt(2 / 1200), (1200, 48)).astype("float32")
-    W2 = random.normal(0, np.sqrt(2 / 48), (48, 2)).astype("float32")
-    zeros, ones = np.zeros(48, "float32"), np.ones(48, "float32")
-    return {"W1": W1, "b1": zeros, "W2": W2, "b2": zeros[:2], "mean": zeros, "variance": ones}
-
-
-sharded, step = MLP(initial_values(seed=0), LAYOUTS), tf.Variable(0)
-rows = to_rows(train.texts[:4096]).numpy()
-for first in range(0, 4096, 64):
-    batch = slice(first, first + 64)
-    x, y = shard(rows[batch], LAYOUTS["x"]), shard(train.labels[batch], LAYOUTS["y"])
-    train_step(sharded, x, y, 1e-2)
-    step.assign_add(1)
-show(sharded.W1)
-
-# %% checkpoint-text [markdown]
+# %% data-text [markdown]
 # ## Onto one device
 #
-# A checkpoint takes the six DVariables of the model and the step, an ordinary variable.
-# The cell lists what is in it; `save_counter` is TensorFlow's own.
-# Four devices hold the left half of `W1`: how often is it in the files?
+# First we need a trained model on a mesh. It is the one of {lesson:any_mesh}, on 4 × 2 devices,
+# trained with Adam for two epochs on our invented reviews.
+# The next five cells are folded, and you need only run them.
+
+# %% data tags=["known"]
+import numpy as np
+
+from course_lib import data, shard
+
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor
+
+WHOLE = dtensor.UNSHARDED
+
+reviews = data.tf_idf(data.load_imdb())
+train_x = reviews.train.features
+train_y = reviews.train.labels
+
+rng = np.random.default_rng(0)
+W1 = rng.normal(0, np.sqrt(2 / 1200), (1200, 48))
+W2 = rng.normal(0, np.sqrt(2 / 48), (48, 2))
+values = {
+    "W1": W1.astype("float32"),
+    "b1": np.zeros(48, "float32"),
+    "W2": W2.astype("float32"),
+    "b2": np.zeros(2, "float32"),
+}
+
+
+# %% forward tags=["known"]
+def logits_of(weights, x):
+    hidden = tf.nn.relu(x @ weights["W1"] + weights["b1"])
+    return hidden @ weights["W2"] + weights["b2"]
+
+
+def adam(weight, mean, square, gradient, step, learning_rate):
+    mean = 0.9 * mean + 0.1 * gradient
+    square = 0.999 * square + 0.001 * gradient**2
+    # Both averages begin at zero, and are corrected for that
+    correction = tf.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+    rate = learning_rate * correction
+    weight = weight - rate * mean / (tf.sqrt(square) + 1e-7)
+    return weight, mean, square
+
+
+# %% step tags=["known"]
+@tf.function
+def train_step(model, x, y, step, learning_rate):
+    with tf.GradientTape() as tape:
+        logits = logits_of(model.weights, x)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            y, logits
+        )
+        loss = tf.reduce_mean(losses)
+    gradients = tape.gradient(loss, model.weights)
+
+    # First compute everything, then write it
+    updates = {}
+    for name, gradient in gradients.items():
+        weight = model.weights[name]
+        mean = model.means[name]
+        square = model.squares[name]
+        updates[name] = adam(
+            weight, mean, square, gradient, step, learning_rate
+        )
+
+    for name, (weight, mean, square) in updates.items():
+        model.weights[name].assign(weight)
+        model.means[name].assign(mean)
+        model.squares[name].assign(square)
+
+    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
+    return loss, tf.reduce_mean(hits)
+
+
+# %% model tags=["known"]
+def place(array, layout):
+    if layout is None:
+        return tf.constant(array)
+    return shard(array, layout)
+
+
+def variable(array, layout):
+    if layout is None:
+        return tf.Variable(array)
+    return dtensor.DVariable(shard(array, layout))
+
+
+class Model(tf.Module):
+    def __init__(self, layouts):
+        super().__init__()
+        self.weights = {}
+        self.means = {}
+        self.squares = {}
+        for name, value in values.items():
+            zeros = np.zeros_like(value)
+            layout = layouts.get(name)
+            self.weights[name] = variable(value, layout)
+            self.means[name] = variable(zeros, layout)
+            self.squares[name] = variable(zeros, layout)
+
+
+# %% trained tags=["known"]
+mesh = dtensor.create_mesh(
+    [("batch", 4), ("model", 2)], device_type="CPU"
+)
+layouts = {
+    "x": dtensor.Layout(["batch", WHOLE], mesh),
+    "y": dtensor.Layout(["batch"], mesh),
+    "W1": dtensor.Layout([WHOLE, "model"], mesh),
+    "b1": dtensor.Layout(["model"], mesh),
+    "W2": dtensor.Layout(["model", WHOLE], mesh),
+    "b2": dtensor.Layout([WHOLE], mesh),
+}
+
+trained = Model(layouts)
+step = tf.Variable(0, dtype=tf.int64)
+steps_per_epoch = len(train_y) // 64
+while step < 2 * steps_per_epoch:
+    batch = int(step) % steps_per_epoch
+    rows = slice(64 * batch, 64 * batch + 64)
+    x = place(train_x[rows], layouts["x"])
+    y = place(train_y[rows], layouts["y"])
+    number = np.float32(int(step) + 1)
+    train_step(trained, x, y, number, np.float32(3e-3))
+    step.assign_add(1)
+
+# %% on-mesh-text [markdown]
+# How good is it? All eight devices look at the 2,000 test reviews, which it has never seen.
+# For each one, the model gives the probability that the review is good:
+
+# %% on-mesh
+from course_lib import about, show, to_numpy
+
+test_x = reviews.test.features
+test_y = reviews.test.labels
+
+
+def accuracy_of(good):
+    return np.mean((good > 0.5) == (test_y == 1))
+
+
+logits = logits_of(trained.weights, place(test_x, layouts["x"]))
+on_mesh = tf.nn.softmax(to_numpy(logits))[:, 1].numpy()
+print("accuracy", about(accuracy_of(on_mesh), 0.80, 0.92))
+
+show(trained.weights["W1"])
+
+# %% on-mesh-read [markdown]
+# There are your 87 of 100. And here is the problem: no device has the whole `W1`.
+# Four of them hold its left half, and four its right half.
+#
+# A **checkpoint** is the way out. You know from {lesson:any_mesh} that it stores each half once,
+# together with its place in the whole, and that it knows nothing of a mesh.
+# So a program without any mesh can read it, too.
+# We save the model and the number of steps:
 
 # %% checkpoint
 import tempfile
 from pathlib import Path
 
-checkpoints = Path(tempfile.mkdtemp())
-tf.train.Checkpoint(model=sharded, step=step).save(str(checkpoints / "checkpoint"))
-latest = tf.train.latest_checkpoint(checkpoints)
-for name, shape in tf.train.list_variables(latest)[1:]:  # the first one describes the objects
-    print(name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"), shape)
-left_half = dtensor.unpack(sharded.W1.read_value())[0].numpy().tobytes()
-times_saved = sum(file.read_bytes().count(left_half) for file in checkpoints.iterdir())
-print(f"{times_saved=}")
+folder = Path(tempfile.mkdtemp())
+checkpoint = tf.train.Checkpoint(model=trained, step=step)
+path = checkpoint.write(str(folder / "trained"))
 
-# %% restore-text [markdown]
-# Four devices hold the left half of `W1`, but it was written once.
+# %% one-text [markdown]
+# The weights are variables on a mesh, and `step` is an ordinary one. A checkpoint takes both.
 #
-# To serve the model on one device, make it of ordinary variables and restore the checkpoint into them.
-# `assert_existing_objects_matched` of {lesson:a_run} checks that each of them got a value.
-# Was it the right one?
-# That is tested for `W1`, with `compare`.
-# It cuts an array for the devices, and compares the parts, the *prediction*,
-# with the shards on the mesh, the *reality*.
-# Here the shards are the standard and the array, the restored `W1`, is to be checked,
-# but the question is the same: are they equal?
+# Now a program without a mesh reads the weights into ordinary variables.
+# How many of their numbers differ from those on the mesh?
 
-# %% restore
-restored = MLP(initial_values(seed=1))
-status = tf.train.Checkpoint(model=restored).restore(latest)
-status.assert_existing_objects_matched()
-compare(restored.W1.numpy(), sharded.W1)
+# %% one
+one = Model({})
+tf.train.Checkpoint(model=one).read(path)
 
-# %% predict-names [markdown]
-# A checkpoint was written by `tf.train.Checkpoint(model=...)`.
-# To restore it, `restore` of `tf.train.Checkpoint(network=other)` is called, and nothing else.
-# `other` is a model of the same class, with other initial values.
-# What does this do to `other`?
+for name, weight in one.weights.items():
+    there = to_numpy(trained.weights[name].value())
+    print(name, np.sum(weight.numpy() != there), "differ")
+
+# %% one-read [markdown]
+# None. TensorFlow has put the halves together, and every bit is right. That was easy!
 #
-# - [ ] `restored` it gets the values, since classes and shapes fit
-#   Names decide: the attributes `network` and `W1`, for example, lead to the variable `network/W1`,
-#   and the checkpoint has `model/W1`.
-# - [ ] `error` nothing, and it raises an error
-#   It raises none: a checkpoint may be read before its variables are made, which then get their values.
-# - [x] `kept` nothing, and there is no error
-#   Names did not fit, so there was nothing to restore.
+# Perhaps too easy. The program that serves a model is usually not the one that trained it.
+# Suppose that somebody else's program calls its model `network` instead of `model`:
 
-# %% reveal-names
-other = MLP(initial_values(seed=2))
-given = outcome(tf.train.Checkpoint(network=other).restore, latest)
-kept = np.array_equal(other.W1, initial_values(seed=2)["W1"])
-reveal("save_and_serve-names", "error" if isinstance(given, str) else "kept" if kept else "restored")
+# %% other
+other = Model({})
+tf.train.Checkpoint(network=other).read(path)
 
-# %% [markdown]
-# `other` kept its initial values.
-# TensorFlow goes from name to name: from the `Checkpoint` its attribute `model`,
-# and of that the attribute `W1`, lead to `model/W1`.
-# The attributes of `other` begin with `network`, which the checkpoint does not have.
-# A model that got nothing would be exported with its initial values.
+good = tf.nn.softmax(logits_of(other.weights, test_x))[:, 1].numpy()
+changed = np.sum(other.weights["W1"].numpy() != values["W1"])
+print(changed, "numbers changed")
+print("accuracy", about(accuracy_of(good), 0.40, 0.60))
+
+# %% other-read [markdown]
+# Not a single number was restored. The names didn't match: the file has `model/weights/W1`,
+# and this program asked for `network/weights/W1`.
+# It kept its random initial values, and would answer every user with them.
+# That isn't what happened to your colleague, since her weights are right. We'll come to her.
 #
-# So after every `restore` call `assert_existing_objects_matched`.
-# It looks at variables that exist: build a Keras model before you restore into it.
-# It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
+# Did TensorFlow really say nothing? It logs warnings, which the first cell of our notebooks hides.
+# But they come late: not when you restore, but when Python destroys the object that `read` returned.
+# The next cell lets them through, restores again, destroys that object with `del`, and prints the first three:
+
+# %% warning tags=["known"]
+messages = []
+
+
+def keep(record):
+    messages.append(record.getMessage())
+    return False  # don't print it here as well
+
+
+logger = tf.get_logger()
+logger.addFilter(keep)
+logger.setLevel("WARNING")
+unmatched = tf.train.Checkpoint(network=other).read(path)
+del unmatched
+logger.setLevel("ERROR")
+logger.removeFilter(keep)
+
+print(len(messages), "warnings, the first three:")
+for message in messages[:3]:
+    print("-", message.split(". ")[0])
+
+# %% warning-read [markdown]
+# The first one says that something in the file wasn't restored. Each of the thirteen after it names one such value:
+# the step, four weights, and Adam's eight averages.
+# In the log of a server, among a thousand other lines, who would see them?
 #
-# Below, the restore whose names do not fit is done once more,
-# and `assert_existing_objects_matched` is asked of its result, `unmatched`.
-# `assert_consumed` is asked of `status`, the restore on one device, which left out the step.
-# Then two models, each on a mesh of its own, are to be saved in one checkpoint.
+# So keep the object that `read` returns, and ask *it*.
+# `assert_existing_objects_matched` raises an error if a variable of this program got no value:
 
 # %% refused tags=["error"]
-other = MLP(initial_values(seed=2))
-unmatched = tf.train.Checkpoint(network=other).restore(latest)
-for assertion in (unmatched.assert_existing_objects_matched, status.assert_consumed):
-    print(assertion.__name__, "->", outcome(assertion).partition(": attributes")[0])
+from course_lib import last_line
 
-line = dtensor.create_mesh([("batch", 8)], device_type="CPU")
-REPLICATED = {name: dtensor.Layout.replicated(line, len(spec)) for name, spec in SPECS.items()}
-on_line = MLP(initial_values(seed=0), REPLICATED)
+unmatched = tf.train.Checkpoint(network=other).read(path)
 try:
-    tf.train.Checkpoint(grid=sharded, line=on_line).write(str(checkpoints / "two_meshes"))
-except tf.errors.OpError as error:
-    print("two meshes ->", error.message.partition("propagation. ")[2].partition(". ")[0])
+    unmatched.assert_existing_objects_matched()
+except AssertionError as error:
+    print(last_line(error).split(". ")[0])
 
-# %% gather-text [markdown]
-# The first error counts the variables of `other` that got no value, and the second names `step`.
-# The third is one of saving:
-# one operation saves all DVariables of a checkpoint, and its inputs must lie on one mesh.
-# So write a checkpoint for each mesh.
+# %% refused-read [markdown]
+# The twelve are the four weights and the eight averages of `other`.
+# With this line, a server stops before it answers its first user.
+
+# %% note-consumed [markdown]
+# What about `assert_consumed`?
 #
-# **Exercise 1.** `restore` put the halves of `W1` together.
-# Do that by hand for a DVariable, as `join` of {lesson:mesh_and_layout} does for a DTensor:
-# write `gather(variable)`, for any layout on any mesh.
-# Return the whole value as a NumPy array.
+# It is stricter: it also wants everything in the file to be used.
+# Our good restore would fail it, because it left out the step.
+# That is too strict for a server, which needs neither a step nor Adam's averages.
+# If you leave something out on purpose, use `assert_existing_objects_matched`.
+# It asks for all twelve variables of our `Model({})`, so it would refuse a file with the four weights alone.
+# For such a file, make only these four.
 #
-# `dtensor.unpack(variable.read_value())` lists the shards,
-# `variable.layout.sharding_specs` has an entry for
-# each axis, and `variable.layout.mesh.local_device_locations()` says for each device where it stands, such as
-# `{"batch": 2, "model": 1}`.
-# Any other way is as good.
+# Neither of them compares shapes. With ordinary variables `read` itself does, and refuses a wrong one;
+# {lesson:any_mesh} shows what to do with variables on a mesh.
+
+# %% note-two-meshes [markdown]
+# Can one checkpoint hold models on two meshes?
+#
+# No. Try to save a model on 4 × 2 and another one on a mesh of eight in one `tf.train.Checkpoint`,
+# and `write` raises an error. DTensor saves all its variables in one operation, whose inputs must share a mesh.
+# So write one checkpoint for each mesh. Ordinary variables may be in any of them.
+
+# %% weights-task [markdown]
+# **Exercise 1.** Write the part of a server that loads the weights.
+# `weights_from(path)` returns a dictionary with the keys of `values`, whose values are ordinary variables or arrays.
+# They come from the checkpoint at `path`, which was written from a `tf.train.Checkpoint(model=..., step=...)`
+# like the one above, on one device or on any mesh.
+# If the file lacks one of the four weights, let it raise an error, whichever you like.
+# The check also tries files in which a weight has another name, and one that has no `model`.
 
 
-# %% exercise-gather
-def gather(variable):
+# %% exercise-weights
+def weights_from(path):
     # solution begin
-    layout = variable.layout
-    whole = np.empty(variable.shape, variable.dtype.as_numpy_dtype)
-    shards = dtensor.unpack(variable.read_value())
-    for place, part in zip(layout.mesh.local_device_locations(), shards):
-        block = []
-        for dim, length in zip(layout.sharding_specs, part.shape):
-            at = 0 if dim == dtensor.UNSHARDED else place[dim]
-            block.append(slice(at * length, (at + 1) * length))
-        whole[tuple(block)] = part
-    return whole
+    model = Model({})
+    status = tf.train.Checkpoint(model=model).read(path)
+    status.assert_existing_objects_matched()
+    return model.weights
     # solution end
 
 
 # %%
-check("save_and_serve-gather", gather)
+check("save_and_serve-weights", weights_from)
 
-# %% export-text [markdown]
-# ## Export
+# %% rows-heading [markdown]
+# ## What are 1,200 numbers?
 #
-# A *SavedModel* is a folder with variables and with the graphs of functions.
-# Who loads it needs TensorFlow, but none of the Python code that made it.
+# The weights are off the mesh, and every bit is right. So are your colleague's, and her page is no better than a coin.
+# What is missing? Look at the whole way from a text to an answer:
+
+# %% path
+from lessons.layouts.save_and_serve.picture import path_picture
+
+path_picture()
+
+# %% path-read [markdown]
+# The first arrow is missing. Your model has never seen a text:
+# it was trained on rows of 1,200 numbers, which `data.tf_idf` made of the reviews.
+# A server has to make the same rows, so let's look at how that is done. Keras has a layer for it:
+
+# %% vectorizer
+texts = data.load_imdb()
+train_texts = list(texts.train.texts)
+test_texts = list(texts.test.texts)
+
+
+def make_vectorizer():
+    return tf.keras.layers.TextVectorization(
+        1200, output_mode="tf_idf", pad_to_max_tokens=True
+    )
+
+
+vectorizer = make_vectorizer()
+vectorizer.adapt(
+    tf.data.Dataset.from_tensor_slices(train_texts).batch(2048)
+)
+
+# %% vectorizer-read [markdown]
+# `adapt` reads the training reviews, and keeps their 1,199 most frequent words: the **vocabulary**.
+# The most frequent one gets column 1, the next one column 2, and so on. Column 0 is for all words that aren't in the vocabulary.
 #
-# `Classifier` below holds vectorizer and model as attributes.
-# It has a function for rows, `of_rows`, and one for any number of texts, `__call__`.
-# Each has an `input_signature`, so that TensorFlow knows what to trace.
-# The batch normalisation takes the moving moments, `model.mean` and `model.variance`, never those of a batch.
-# Both return a dictionary: in its `"probabilities"`, column 0 is that of a bad review,
-# column 1 that of a good one.
-# The likelier one is the model's verdict.
+# Called with a text, the layer counts its words, and multiplies each count by a number that is small for words that occur in
+# many reviews. That product is called **tf-idf**. Finally the row is scaled to length 1:
 
 
-# %% classifier
-class Classifier(tf.Module):
-    def __init__(self, vectorizer, model):
+# %% rows
+def to_rows(vectorizer, texts):
+    return tf.math.l2_normalize(vectorizer(texts), axis=1)
+
+
+words = vectorizer.get_vocabulary()
+one_text = tf.constant(["Wonderful! A wonderful story"])
+row = to_rows(vectorizer, one_text)[0]
+for column in np.flatnonzero(row):
+    print(f"{column:4} {words[column]:10} {row[column]:.2f}")
+
+# %% rows-read [markdown]
+# Three different words, three numbers; the other 1,197 are zero.
+# *Wonderful* occurs twice and has a large number, while the word *a* is so common that it counts for little.
+#
+# Do raw texts get the same answers as the ready-made rows did on the mesh? Ask the weights on one device:
+
+
+# %% texts
+def good_of(vectorizer, weights, texts):
+    rows = to_rows(vectorizer, tf.constant(texts))
+    return tf.nn.softmax(logits_of(weights, rows))[:, 1].numpy()
+
+
+good = good_of(vectorizer, one.weights, test_texts)
+print("accuracy", about(accuracy_of(good), 0.80, 0.92))
+print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
+
+# %% texts-read [markdown]
+# They do, up to rounding. With the right rows, the weights on one device are as good as the mesh.
+#
+# And here is what your colleague did. She had your weights, and the line of code that makes the vectorizer.
+# She didn't have your training reviews, so she let it `adapt` to reviews of her own.
+# We'll use the test reviews in their place. They come from the same source, and most of their words are the same.
+
+# %% colleague
+hers = make_vectorizer()
+hers.adapt(tf.data.Dataset.from_tensor_slices(test_texts).batch(2048))
+her_words = hers.get_vocabulary()
+
+common = set(words[1:]) & set(her_words[1:])
+print(len(common), "of 1199 words are in both")
+
+# %% predict-columns [markdown]
+# Two vectorizers give each of their 1,199 words a column, the most frequent word first.
+# One was adapted to 8,100 reviews. There the word in column 500 occurs 309 times, and so do the words in columns 501 and 502.
+# The other one was adapted to 2,000 other reviews from the same source. The two have 1,049 words in common.
+# How many of these have the same column in both?
+#
+# - [ ] `1049` all of them
+#   For that, both collections of reviews would have to put all words in the same order.
+# - [ ] `525` about half of them
+#   The first few words keep their places, because *the* is far more frequent than *a*.
+#   But 500 columns further down, neighbours occur equally often, and chance decides which of them comes first.
+# - [x] `40` very few of them
+#   Only the commonest words differ enough in frequency to keep their rank.
+#   Further down, neighbours occur almost equally often. In other reviews, a word easily moves by ten places,
+#   and shifts those that it passes.
+
+# %% reveal-columns
+same_column = 0
+for column in range(1, 1200):
+    if words[column] == her_words[column]:
+        same_column += 1
+reveal("save_and_serve-columns", same_column)
+
+# %% columns-text [markdown]
+# Each row of `W1` belongs to one column.
+# For a few rows, compare the word that the row learned with the word that her vectorizer feeds it:
+
+# %% columns
+print("row of W1   trained on     gets from her")
+for column in [1, 2, 3, 10, 100, 500, 1000]:
+    print(f"{column:9}   {words[column]:14} {her_words[column]}")
+
+# %% colleague-asked-text [markdown]
+# Row 100 learned what *alice* tells you about a film. Now it's fed *eva*.
+# How accurate are your weights on her rows?
+
+# %% colleague-asked
+good = good_of(hers, one.weights, test_texts)
+print("accuracy", about(accuracy_of(good), 0.40, 0.60))
+
+# %% colleague-read [markdown]
+# There is the coin. Nearly every row of `W1` gets the number of a word that it wasn't trained on.
+# But her rows have 1,200 columns, just as they should, so every shape fits, and nothing complains.
+#
+# The weights mean nothing without the vocabulary. So *the vectorizer has to leave together with the weights.*
+# Can it simply go into the checkpoint? TensorFlow writes it without complaint:
+
+# %% both
+both = tf.train.Checkpoint(model=one, vectorizer=vectorizer)
+path_of_both = both.write(str(folder / "both"))
+
+# %% lost-text [markdown]
+# It can be restored, too, and the assertion passes:
+
+# %% lost
+empty = make_vectorizer()
+restored = tf.train.Checkpoint(model=Model({}), vectorizer=empty)
+status = restored.read(path_of_both)
+status.assert_existing_objects_matched()
+print("all variables restored")
+
+# %% first-text [markdown]
+# Then the first text arrives:
+
+# %% first tags=["error"]
+try:
+    empty(one_text)
+except tf.errors.OpError as error:
+    print(last_line(error))
+
+# %% first-read [markdown]
+# The table is the vocabulary. A checkpoint of this layer holds its tf-idf weights, but not its words.
+# And the assertion asks about variables only, so it never missed them.
+# At least this mistake is loud.
+#
+# We need something that holds more than variables.
+#
+# ## One folder with everything
+#
+# A **SavedModel** is a folder that holds variables, tables and *functions*, as graphs.
+# Whoever loads it needs TensorFlow, but none of your Python code.
+#
+# We give it the whole way from a text to an answer. Everything that this takes goes into one object:
+
+
+# %% server
+class ReviewServer(tf.Module):
+    def __init__(self, vectorizer, weights):
         super().__init__()
-        self.vectorizer, self.model = vectorizer, model
+        self.vectorizer = vectorizer
+        self.weights = weights
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 1200], tf.float32)])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, 1200], name="rows")]
+    )
     def of_rows(self, rows):
-        hidden = self.model.hidden(rows)
-        logits = self.model.logits(hidden, self.model.mean, self.model.variance)
-        return {"probabilities": tf.nn.softmax(logits)}
+        probabilities = tf.nn.softmax(logits_of(self.weights, rows))
+        return {"good": probabilities[:, 1]}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def __call__(self, texts):
-        return self.of_rows(tf.math.l2_normalize(self.vectorizer(texts), axis=1))
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name="texts")]
+    )
+    def of_texts(self, texts):
+        return self.of_rows(to_rows(self.vectorizer, texts))
 
 
-# %% signatures-text [markdown]
-# `export` writes the folder.
-# A server that runs no Python calls the *signatures* of the SavedModel
-# (these are functions, unlike `input_signature` above),
-# by the names that `signatures` gives them:
-# here `__call__` gets the usual one, `serving_default`, and `of_rows` gets `rows`.
-# The cell prints the files, and whether the word "story" is in `saved_model.pb`, the one with the graphs.
+# %% server-text [markdown]
+# `input_signature` says what a function takes: here any number of texts, or of rows.
+# TensorFlow traces one graph, for exactly these inputs.
+# A server finds the functions of a folder by their names. Such a named function is called a **signature**,
+# and `serving_default` is the one that is called if a request names none:
 
 
 # %% export
-def export(vectorizer, model, name):
-    classifier, path = Classifier(vectorizer, model), Path(exports, name)
-    signatures = {"serving_default": classifier.__call__, "rows": classifier.of_rows}
-    tf.saved_model.save(classifier, str(path), signatures)
-    return path
+def export(server, path):
+    signatures = {
+        "serving_default": server.of_texts,
+        "rows": server.of_rows,
+    }
+    tf.saved_model.save(server, str(path), signatures)
 
 
-exports = tempfile.mkdtemp()
-from_one = export(vectorizer, restored, "from_one")
-for file in sorted(each for each in from_one.rglob("*") if each.is_file()):
-    print(file.relative_to(from_one))
-story_in_graphs = b"story" in (from_one / "saved_model.pb").read_bytes()
-print(f"{story_in_graphs=}")
+models = folder / "models" / "reviews"
+export(ReviewServer(vectorizer, one.weights), models / "1")
 
-# %% untracked-text [markdown]
-# The words of the vocabulary are in `saved_model.pb`, with the graphs.
-# They must be there: with Keras 3.15 a checkpoint of this layer holds the factors of the words,
-# but not the words.
+# %% wonderful-text [markdown]
+# Did the vocabulary come along this time? Look for one of its words, *wonderful*, in every file of the folder:
+
+# %% wonderful
+for file in sorted(models.rglob("*")):
+    if file.is_file():
+        has_word = b"wonderful" in file.read_bytes()
+        print(file.relative_to(folder), has_word)
+
+# %% wonderful-read [markdown]
+# It did: the words are in `saved_model.pb`, together with the graphs.
+# The weights are in `variables`, which looks like a checkpoint, because it is one.
 #
-# What a function uses, variables and the table of the words, must be reachable from the object
-# through attributes.
-# `Forgetful` takes `restored` from the global names of this notebook instead, which no other process has.
-
-
-# %% untracked
-class Forgetful(tf.Module):
-    @tf.function(input_signature=[tf.TensorSpec([None, 1200], tf.float32)])
-    def __call__(self, rows):
-        return restored.hidden(rows)
-
-
-print(outcome(tf.saved_model.save, Forgetful(), str(Path(exports, "forgetful"))))
-
-# %% process-text [markdown]
-# TensorFlow refused to export it: no attribute leads to the variables of `restored`.
+# Why is the last folder called `1`? It is the version of the model.
+# TensorFlow's own server looks into `models/reviews`, takes the largest number, and changes to `2` when that appears.
 #
-# ## In another process
-#
-# `PROGRAM` is a server without its network:
-# it loads the export, and for each line of texts it prints their probabilities.
-# As it runs Python, it calls the loaded object, not a signature.
-# `ask` starts it in a process of its own.
+# Load the folder, and call the signature as a server does, with named tensors in and named tensors out:
 
-# %% process
-import json
+# %% signature
+served = tf.saved_model.load(str(models / "1"))
+signature = served.signatures["serving_default"]
+answer = signature(texts=one_text)
+for name, tensor in answer.items():
+    print(name, about(tensor[0], 0.5, 1))
+
+# %% signature-read [markdown]
+# A text goes in under the name `texts`, and a probability of 0.98 comes out under the name `good`.
+
+# %% note-forgetful [markdown]
+# What if a function uses something that isn't in the object?
+#
+# Suppose that `of_rows` took `one.weights`, the variable of the notebook, in place of `self.weights`.
+# Then `tf.saved_model.save` raises an error that speaks of an *untracked* resource.
+# TensorFlow saves what it can reach from the object through attributes, and that variable is out of reach.
+#
+# What it can't see is Python. A function that calls `tf.py_function` can be saved, and answers in the process that made it.
+# In any other process it fails. One more reason to test an export elsewhere.
+
+# %% shards-heading [markdown]
+# ## Straight from the shards
+#
+# Did we need the detour over one device? `tf.saved_model.save` takes variables on a mesh, too.
+# Version 2 of our model comes straight from the eight devices:
+
+# %% shards
+export(ReviewServer(vectorizer, trained.weights), models / "2")
+served = tf.saved_model.load(str(models / "2"))
+
+# %% predict-layout [markdown]
+# A model on a mesh of eight devices was exported with `tf.saved_model.save`.
+# Its weight `W1` was split: four devices had the left half of it, and four the right half.
+# A process with eight devices calls `tf.saved_model.load(folder)`.
+# Where is `W1` then?
+#
+# - [ ] `halves` in halves on the eight devices, as before
+#   For that, the folder would have to say which mesh there was.
+#   Its variables are stored as in a checkpoint, which knows nothing of a mesh.
+# - [ ] `everywhere` whole on each of the eight devices
+#   That takes a mesh as well, and nobody has given one to `load`.
+# - [x] `one` whole on one device
+#   The variables are stored as in a checkpoint, without a mesh, and `load` was given none either.
+#   So it makes ordinary variables, and puts the halves together.
+
+# %% reveal-layout
+W1 = served.weights["W1"].value()
+if dtensor.is_dtensor(W1):
+    columns_on_device_0 = dtensor.unpack(W1)[0].shape[1]
+    if columns_on_device_0 == 48:
+        where = "everywhere"
+    else:
+        where = "halves"
+else:
+    where = "one"
+reveal("save_and_serve-layout", where)
+
+# %% layout tags=["error"]
+print(served.weights["W1"].shape)
+good = served.of_texts(tf.constant(test_texts))["good"].numpy()
+print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
+try:
+    dtensor.fetch_layout(served.weights["W1"].value())
+except tf.errors.OpError as error:
+    print(last_line(error))
+
+# %% layout-read [markdown]
+# The answers are those of the mesh, up to rounding. But the mesh and the layouts stayed behind: `W1` is an ordinary variable of full size, on one device.
+# For our 230 kB that is just what we want. But what about the matrix of {lesson:splitting_the_model}, which fits on no device?
+# Loading a SavedModel won't work for that one. Serve such a model from its checkpoint,
+# with a program that builds a mesh and restores the shards, as {lesson:any_mesh} does.
+# A mesh can serve as well: it produced this lesson's first accuracy.
+#
+# Eight devices can at least share the work of a loaded export. Call its second signature, `rows`, with a tensor split over `batch`:
+
+# %% split-rows
+x = shard(test_x, layouts["x"])
+answer = served.signatures["rows"](rows=x)["good"]
+print(dtensor.fetch_layout(answer).sharding_specs)
+difference = np.abs(to_numpy(answer) - on_mesh).max()
+print("difference", about(difference, 0, 1e-4))
+
+# %% split-rows-read [markdown]
+# The answers come back split over `batch`, the same up to rounding.
+# But every device needs the whole weights for that. They share the work, and save no memory.
+
+# %% note-versions [markdown]
+# Which DTensors does a loaded signature take?
+#
+# TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial), written for 2.9,
+# says that a loaded function takes ordinary tensors and fully replicated DTensors.
+# In 2.21 the signature of rows takes split ones as well, as you saw. We tried that on virtual CPUs, not on GPUs.
+#
+# The signature of texts refuses every DTensor, even a replicated one:
+# it "got a regular tensor for input 5 (shape [1200]) but was expecting a DTensor".
+# These 1,200 numbers are the tf-idf weights. They belong to the vectorizer, which knows nothing of a mesh,
+# and DTensor won't move a tensor that large onto a mesh automatically.
+# So make the rows first, on one device, and then split *them*.
+
+# %% outside-heading [markdown]
+# ## Ask it from outside
+#
+# In this process it had to work: your classes are here, and your words, and eight devices. A server has none of them.
+# So ask from another process. TensorFlow comes with a program for that. In a terminal, you call it like this:
+#
+# ```sh
+# saved_model_cli run --dir models/reviews/1 \
+#   --tag_set serve --signature_def serving_default \
+#   --input_exprs "texts=['A wonderful film', 'A boring film']"
+# ```
+#
+# In a notebook, Python calls it:
+
+# %% cli
 import subprocess
 import sys
 
-PROGRAM = """import json, sys
+command = [
+    sys.executable,
+    "-m",
+    "tensorflow.python.tools.saved_model_cli",
+    "run",
+    f"--dir={models / '1'}",
+    "--tag_set=serve",
+    "--signature_def=serving_default",
+    "--input_exprs=texts=['A wonderful film', 'A boring film']",
+]
+done = subprocess.run(
+    command, capture_output=True, text=True, check=True
+)
+lines = done.stdout.splitlines()
+print(lines[-2])
+wonderful, boring = lines[-1].strip("[]").split()
+print(about(wonderful, 0.9, 1), about(boring, 0, 0.1))
+
+# %% cli-read [markdown]
+# The wonderful film gets 0.99, the boring one 0.02, from a process that has never seen your notebook.
+#
+# Now comes the test that your colleague left out: 2,000 reviews whose labels we know.
+# The program that answers is short. It gets the name of the folder, reads texts, and writes a probability for each.
+# Texts and answers travel as JSON:
+
+# %% program-file tags=["known"]
+# So that %%writefile always prints the same message
+Path("ask.py").touch()
+
+# %% program
+# %%writefile ask.py
+"""Answers the texts on its input: python ask.py FOLDER."""
+
+import json
+import sys
+
 import tensorflow as tf
 
 served = tf.saved_model.load(sys.argv[1])
-for line in sys.stdin:
-    predicted = served(tf.constant(json.loads(line)))["probabilities"]
-    print(json.dumps(predicted.numpy().tolist()))
-"""
+signature = served.signatures["serving_default"]
+texts = json.load(sys.stdin)
+answer = signature(texts=tf.constant(texts))
+print(json.dumps(answer["good"].numpy().tolist()))
 
 
-def ask(path, *requests):
-    lines = "\n".join(json.dumps(texts) for texts in requests)
-    command = [sys.executable, "-c", PROGRAM, str(path)]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
-    return [np.array(json.loads(line)) for line in done.stdout.splitlines()]
+# %% ask-function-text [markdown]
+# We start it with the texts as its input, and read what it prints:
+
+# %% ask-function
+import json
+
+
+def ask(path, texts):
+    done = subprocess.run(
+        [sys.executable, "ask.py", str(path)],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return np.array(json.loads(done.stdout))
 
 
 # %% ask-text [markdown]
-# The first 2,000 test reviews go there in one request (`together`), then the first of them alone,
-# then all of them in reverse order.
-# Then this process asks the model on the mesh, with rows that `batch` splits.
-# Each time the cell prints the largest difference of probabilities, rounded to five digits.
-# The cell also checks that the accuracy is above 0.8.
-
+# Users come one at a time, but a server may put several requests into one batch.
+# So ask about all reviews together, and then about the first one alone:
 
 # %% ask
-def largest_difference(found, wanted):
-    return float(np.abs(found - wanted).max().round(5))
+together = ask(models / "1", test_texts)
+alone = ask(models / "1", test_texts[:1])
 
+print("accuracy", about(accuracy_of(together), 0.80, 0.92))
+difference = np.abs(together - on_mesh).max()
+print("from the mesh", about(difference, 0, 1e-4))
+difference = abs(alone[0] - together[0])
+print("alone", about(difference, 0, 1e-5))
 
-texts = list(test.texts[:2000])
-together, alone, backwards = ask(from_one, texts, texts[:1], texts[::-1])
-print(f"{largest_difference(alone[0], together[0])=}")
-print(f"{largest_difference(backwards[::-1], together)=}")
+# %% ask-read [markdown]
+# The accuracy of the mesh, from a process without a mesh. And a review gets the same answer alone as in a batch of 2,000.
+# Our model treats each row for itself, so that was to be expected. Test it all the same: some models don't.
 
-x = shard(to_rows(texts).numpy(), LAYOUTS["x"])
-trained, everywhere = Classifier(vectorizer, sharded), dtensor.Layout.replicated(mesh, rank=2)
-on_mesh = dtensor.relayout(trained.of_rows(x)["probabilities"], everywhere).numpy()
-print(f"{largest_difference(on_mesh, together)=}")
-accuracy = float(np.mean(together.argmax(axis=1) == test.labels[:2000]))
-print(f"{accuracy > 0.8=}")
-
-# %% server-text [markdown]
-# To five digits, the first review alone gets the same prediction as among 2,000,
-# the reverse order changes none, and the model on the mesh predicts the same.
-# The accuracy is above 0.8.
-# So a model in shards can serve on its mesh.
-# With the moments of the batch, which couple the rows, predictions would depend on the other reviews:
-# {lesson:coupled_rows} said what becomes of one alone.
+# %% note-coupled [markdown]
+# Which models answer differently when a review comes alone?
 #
-# **Exercise 2.** A web page that shows a prediction needs words, not columns.
-# Write the class `Labeller`: its `__call__`, with an `input_signature`, takes a tensor of any number of texts
-# and returns a dictionary.
-# `"label"` is a tensor of strings, for each text the likelier of `"bad"` (column 0) and `"good"` (column 1),
-# and `"probability"` that of the label.
+# Those that couple the rows of a batch. With batch normalisation ({lesson:coupled_rows}), export the moving averages.
+# If the export normalises with the current batch's statistics, a lone review is normalised against itself: everything becomes 0.
+# So *every review gets the same answer.* With no trained shift, as in that lesson, that answer is just the softmax of the last bias.
+# In a large batch, the same export can look perfectly healthy.
+
+# %% server-task [markdown]
+# **Exercise 2.** A web page needs words, not columns. Write the class `Labeller`.
+# `Labeller(vectorizer, weights)` gets a vectorizer and a dictionary of weights, as `ReviewServer` does.
+# Its `__call__`, a `tf.function` with an `input_signature`, takes any number of texts, and returns a dictionary with two tensors.
+# `"label"` has for each text the string `"good"` or `"bad"`, whichever is more probable, and `"probability"` has the probability of that label.
+# The rows have length 1, as in training.
 #
-# `vectorizer` and `model` are as above, and rows are scaled to length 1 as above.
-# The check exports an object of your class, with a small model, and asks it in another process.
+# Column 1 of the logits is for good reviews, and `tf.gather(["bad", "good"], numbers)` turns numbers into strings.
+# The check exports an object of your class, and asks it in another process. One of its texts is empty.
+
 
 
 # %% exercise-server
 class Labeller(tf.Module):
-    def __init__(self, vectorizer, model):
+    def __init__(self, vectorizer, weights):
         super().__init__()
         # solution begin
-        self.vectorizer, self.model = vectorizer, model
+        self.vectorizer = vectorizer
+        self.weights = weights
         # solution end
 
     # solution begin
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def __call__(self, texts):
-        hidden = self.model.hidden(tf.math.l2_normalize(self.vectorizer(texts), axis=1))
-        logits = self.model.logits(hidden, self.model.mean, self.model.variance)
-        label = tf.gather(["bad", "good"], tf.argmax(logits, axis=1))
-        return {"label": label, "probability": tf.reduce_max(tf.nn.softmax(logits), axis=1)}
+        rows = to_rows(self.vectorizer, texts)
+        probabilities = tf.nn.softmax(logits_of(self.weights, rows))
+        number = tf.argmax(probabilities, axis=1)
+        return {
+            "label": tf.gather(["bad", "good"], number),
+            "probability": tf.reduce_max(probabilities, axis=1),
+        }
 
     # solution end
 
@@ -447,184 +796,112 @@ class Labeller(tf.Module):
 # %%
 check("save_and_serve-server", Labeller)
 
-# %% shards-text [markdown]
-# ## Straight from the shards
+# %% predict-unknown [markdown]
+# A server makes a row of 1,200 numbers of each text: column 0 counts all words that are not in the vocabulary, each other column counts one word.
+# Each column is multiplied by a number of its own, and the row is scaled to length 1.
+# Two reviews are in Finnish. One says *hieno*, splendid, 40 times; the other one says *huono*, bad, 90 times.
+# Neither word is in the vocabulary.
+# What does the server answer?
 #
-# The model need not be restored on one device before:
-# `tf.saved_model.save` takes the model on the mesh as well.
-# This was tried with TensorFlow 2.21.
-# The next cell does so, counts again how often the left half of `W1` is in the files,
-# and loads the export in this process, which has eight devices.
+# - [x] `same` the same to both, and not 0.5
+#   In both rows only column 0 isn't zero, and scaled to length 1 it is 1. So both rows are equal.
+#   Most training reviews have unknown words as well, so the model has learned something about column 0.
+# - [ ] `different` a different probability to each
+#   40 words and 90 words give different counts. But the rows are scaled to length 1.
+# - [ ] `half` exactly 0.5 to both, since it knows nothing of them
+#   It would if nothing reached the logits. But column 0 has a row of `W1` like every other, and there are the biases.
+# - [ ] `error` an error
+#   A signature of texts takes any text.
 
-# %% from-shards
-from_shards = export(vectorizer, sharded, "from_shards")
-files = [file for file in from_shards.rglob("*") if file.is_file()]
-times_saved = sum(file.read_bytes().count(left_half) for file in files)
-print(f"{times_saved=}")
-served = tf.saved_model.load(str(from_shards))
-
-# %% predict-layout [markdown]
-# A model on a mesh of eight devices was exported with `tf.saved_model.save`.
-# The weights `W1` of its first layer, of shape (1200, 48), have 230,400 bytes;
-# each device held the left 24 columns or the right 24.
-# `tf.saved_model.load` loads the export in a process that has eight devices.
-# Where does `W1` lie there?
-#
-# - [ ] `halves` in halves on the eight devices, as before
-#   For that the export would have to hold mesh and layouts.
-#   It holds the halves of `W1`, and the shape of the whole.
-# - [ ] `everywhere` whole on each of the eight devices
-#   To replicate `W1` takes a mesh, too, and no mesh is in the export.
-# - [x] `one` whole on one device
-#   The two halves of `W1` were put together to an ordinary variable.
-
-# %% reveal-layout
-W1 = served.model.W1.read_value()
-parts = dtensor.unpack(W1) if dtensor.is_dtensor(W1) else [W1]
-reveal(
-    "save_and_serve-layout",
-    "one" if len(parts) == 1 else "everywhere" if parts[0].shape[1] == 48 else "halves",
-)
-
-# %% lost
-loaded = served.model.W1
-print(loaded.device.partition("task:0/")[2], f"{loaded.numpy().nbytes=}")
-print(outcome(dtensor.fetch_layout, loaded))
-predicted = served(tf.constant(texts))["probabilities"]
-print(f"{largest_difference(predicted, together)=}")
-
-# %% dtensors-text [markdown]
-# The predictions are those of the export from one device.
-# But two things are lost, the mesh and the layouts.
-# The files hold the left half of `W1` once, and on loading the halves became an ordinary variable on CPU 0.
-# So `fetch_layout`, which is for DTensors, raises an error.
-#
-# Who loads the export needs a device with room for whole variables.
-# Who wants shards again must say how: `MLP` with the loaded values and `LAYOUTS`,
-# or the checkpoint restored into a model with layouts, as in {lesson:any_mesh},
-# without any export.
-#
-# Can the eight devices of this process use the loaded functions?
-# `of_rows` gets the rows as a NumPy array, as a replicated DTensor, and split over all eight.
-# These lie on the mesh `line` from above, whose one dimension, `batch`, has size 8.
-# At last `__call__` is given texts as a replicated DTensor.
-
-# %% dtensors tags=["error"]
-whole, split = [dtensor.UNSHARDED, dtensor.UNSHARDED], ["batch", dtensor.UNSHARDED]
-plain_rows = to_rows(texts).numpy()
-answer = served.of_rows(plain_rows)["probabilities"]
-print(f"{dtensor.is_dtensor(answer)=}")
-for spec in (whole, split):
-    answer = served.of_rows(shard(plain_rows, dtensor.Layout(spec, line)))["probabilities"]
-    on_host = dtensor.relayout(answer, dtensor.Layout.replicated(line, rank=2)).numpy()
-    answer_spec = dtensor.fetch_layout(answer).sharding_specs
-    print(f"{spec=} {answer_spec=} {largest_difference(on_host, together)=}")
-try:
-    served(dtensor.copy_to_mesh(tf.constant(texts), dtensor.Layout.replicated(line, rank=1)))
-except tf.errors.UnimplementedError as error:
-    print(error.message.partition(" got ")[2].partition(". For")[0])
-
-# %% dtensors-why [markdown]
-# For ordinary rows, the NumPy array, the function returns an ordinary tensor.
-# For a DTensor, DTensor lays the function out for the rows that it gets.
-# The weights stay ordinary variables, which are not split:
-# split rows share the work, but not the memory for the weights.
-# TensorFlow's tutorial, written for 2.9, names ordinary tensors and replicated DTensors alone.
-# That split rows are taken too was tried on CPUs.
-#
-# A DTensor of texts is refused, even a replicated one.
-# `shape [1200]` in the message is that of the factors of the words.
-# They are saved as a variable, but the function uses an ordinary tensor that was read from it before.
-# DTensor hands no such tensor to a mesh by itself;
-# the weights are variables, and each device reads those itself.
-# So make rows on the host, in the Python program, and split the rows.
-#
-# ## Another vectorizer
-#
-# Suppose that the server has no training reviews:
-# somebody adapts a vectorizer with the same settings to reviews that the server has.
-# Here these are all test reviews, 2,000 in the stand-in,
-# while that of the training was adapted to the first 4,096 training reviews.
-
-# %% predict-vocabulary [markdown]
-# A model was trained on reviews of the stand-in that comes with the course.
-# It reads rows of 1,200 columns, which a vectorizer makes of texts:
-# column 0 for all words that are not in the vocabulary,
-# then one for each of its 1,199 words, the most frequent in 4,096 training reviews first.
-# On the test data its accuracy is above 0.8.
-# It is exported with another vectorizer, which also makes 1,200 columns,
-# but took words and order from the 2,000 test reviews.
-# What becomes of this accuracy?
-#
-# - [ ] `refused` there is none: TensorFlow refuses the export
-#   It does not: TensorFlow compares shapes, and both vectorizers make 1,200 columns.
-# - [ ] `same` it stays above 0.8
-#   That needs the same words in the same columns.
-#   But counts differ from reviews to reviews, and so do the columns.
-# - [ ] `between` it falls to between 0.65 and 0.8
-#   So it might if most words kept their columns.
-#   A word that has a little larger share of all words than in the training reviews may move,
-#   and shift those that it passes;
-#   there are many such words.
-# - [x] `guess` it falls below 0.65, near to guessing
-#   Most words are in both vocabularies, but in other columns.
-
-# %% reveal-vocabulary
-stranger = tf.keras.layers.TextVectorization(1200, output_mode="tf_idf", pad_to_max_tokens=True)
-stranger.adapt(test.texts)
-strange = outcome(export, stranger, restored, "strange")
-if not isinstance(strange, str):
-    predicted = tf.saved_model.load(str(strange))(tf.constant(texts))["probabilities"]
-    accuracy = np.mean(np.argmax(predicted, axis=1) == test.labels[:2000])
-    strange = "same" if accuracy > 0.8 else "guess" if accuracy < 0.65 else "between"
+# %% reveal-unknown
+praise = "hieno " * 40
+blame = "huono " * 90
+first, second = served.of_texts(tf.constant([praise, blame]))["good"]
+if abs(first - second) > 1e-5:
+    finnish = "different"
+elif abs(first - 0.5) < 1e-5:
+    finnish = "half"
 else:
-    strange = "refused"
-reveal("save_and_serve-vocabulary", strange)
+    finnish = "same"
+reveal("save_and_serve-unknown", finnish)
+
+# %% unknown-text [markdown]
+# And what does it say to somebody who presses the button without having typed a word?
+
+# %% unknown
+answers = served.of_texts(tf.constant([praise, ""]))["good"]
+for label, answer in zip(["hieno", "empty"], answers):
+    print(label, about(answer, 0.35, 0.49))
+
+# %% unknown-read [markdown]
+# A review gets 0.43 if it has words, but none that is known. That is what the model has learned about unknown words in general.
+# An empty text gets 0.42. Its row is all zeros, so the answer comes from `b1`, `W2` and `b2` alone.
+#
+# Neither number has anything to do with a film.
+# An export that works has an answer to everything, and it won't tell you that it didn't understand a word.
+
+# %% note-finnish [markdown]
+# What does it make of whole sentences in Finnish?
+#
+# They fare no better. *Tämä elokuva on hieno* means that this film is splendid, and *Näyttelijä on huono* that the actor is bad.
+# *On*, which means *is*, happens to be an English word, too, and is in the vocabulary.
+# So the two sentences get different answers, and when we asked, the bad actor beat the splendid film.
+
+# %% note-serving [markdown]
+# How do I start TensorFlow Serving?
+#
+# We haven't tried this, because the course was written on a machine without Docker.
+# According to the documentation, these two commands start a server on the folder `models/reviews`, and ask it:
+#
+# ```sh
+# docker run -p 8501:8501 -e MODEL_NAME=reviews \
+#   -v "$PWD/models/reviews:/models/reviews" tensorflow/serving
+#
+# curl -d '{"inputs": {"texts": ["A wonderful film"]}}' \
+#   http://localhost:8501/v1/models/reviews:predict
+# ```
+#
+# It calls `serving_default` unless the request names another signature, with `"signature_name"`.
+# [Its guide](https://www.tensorflow.org/tfx/serving/docker) has the rest.
 
 # %% widget-text [markdown]
-# The vocabulary did not fit, and neither the export nor the prediction warned of it.
-# On the stand-in the two vocabularies have 1,050 words in common, and 46 of these have the same column.
-# So export the vectorizer of the training with the weights,
-# and test the export with texts whose labels are known.
+# ## Your turn
 #
-# ## Ask it
-#
-# The widget asks the loaded export.
-# In a notebook that runs, try in English what counting words cannot tell:
-# "not good", irony, a sad story in a good film.
-# The model was trained on 4,096 reviews, by default of the stand-in,
-# and all words but 1,199 are the same to it.
-#
-# On a page of the book no kernel runs.
-# There the widget offers a few reviews, among them a "not bad" and a "not good",
-# with predictions that were recorded,
-# of a model that was trained on the 25,000 real reviews for three epochs.
-# Its accuracy on the 25,000 test reviews is 0.86,
-# and its export, asked in another process, gave each of the 25,000 the label that the model on the mesh gave.
+# Type a review in English, and try to fool the model. It only counts words. What does it make of *not good*, of irony,
+# or of a sad story in a good film?
 
 # %% widget
 from lessons.layouts.save_and_serve.explorer import ReviewExplorer
 
-ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 
-# %% takeaways [markdown]
+def ask_here(texts):
+    return served.of_texts(tf.constant(texts))["good"].numpy()
+
+
+ReviewExplorer(ask_here)
+
+# %% note-real [markdown]
+# And on the real reviews?
+#
+# Our reviews are invented. A model with batch normalisation was trained on the 25,000 real ones of IMDB, restored on one device,
+# split over a mesh of 4 × 2, and exported from both. Both exports, asked in another process, gave each of the 25,000 test reviews
+# the label that the model itself gave, and got about 86 % right. The page *Measured results* has the figures.
+# On a page without a kernel, the widget shows what that model answered.
+
+# %% plain-heading [markdown]
 # ## The plain program
 #
-# [`save_and_serve.py`](../plain/save_and_serve.py) is this lesson in one file,
-# with TensorFlow, its Keras and NumPy alone, but without the training: its weights are drawn at random.
-# It writes a checkpoint of such a model on a mesh of 4 by 2 and restores it on one device.
-# It exports the model with a signature of texts, from one device and from the shards,
-# and checks that another process predicts what a model with the same values in ordinary variables predicts,
-# and for a text alone the same as among others.
-#
+# [`save_and_serve.py`](../plain/save_and_serve.py) is this lesson in one file that needs TensorFlow and NumPy alone.
+# It saves a model on 4 × 2 devices, restores it on one, and exports it from one device and from the shards.
+# A second process loads the export and calls its signature. If its answers differ by 1e-5 or more, the program ends with an error.
+# Its weights are drawn, not trained.
+
+# %% takeaways [markdown]
 # ## Takeaways
 #
-# - Restore the checkpoint of a sharded model into ordinary variables, or export straight from the shards:
-#   who loads the export gets whole values, and neither mesh nor layouts.
-# - Vectorizer and model belong in one export, with moving moments and a signature of texts.
-# - Neither `restore` with no fitting name nor a strange vocabulary raises an error.
-#   So call `assert_existing_objects_matched`,
-#   and test what was loaded, in another process, with labelled texts, alone and in a batch.
+# - Any process can read a sharded checkpoint. But ask the object that `read` returns: a restore that matches nothing raises nothing.
+# - Weights mean nothing without the vocabulary that they were trained with. Export the preprocessing together with the model, in one SavedModel.
+# - Test an export where it will run: in another process, through its signature, with labelled texts, alone and together.
 #
 # {Lesson:from_scratch} writes the optimizer by hand, right on eight devices.
 
