@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,13 +33,20 @@ def measure(source: str, num_train: int, num_test: int) -> dict[str, Any]:
 
 def _records(images: Images, seed: int) -> Iterator[dict[str, Any]]:
     from_scratch = program("from_scratch")
-    on_mesh, variable = from_scratch.on_mesh, from_scratch.dtensor.DVariable
-    model = from_scratch.MLP([on_mesh([value] * 8) for value in _xavier(seed)], variable)
-    adam = from_scratch.Adam(model.weights, variable)
-    evaluate = tf.function(from_scratch.results_and_gradients)
+    layouts = from_scratch.layouts_on([("batch", 8)], {"batch": "batch"})
+    values = from_scratch.make_values(LAYERS, seed)
+    model, adam = from_scratch.Model(values, layouts), from_scratch.Adam(values, layouts)
+
+    @tf.function
+    def evaluate(x: Any, y: Any) -> tuple[Any, Any]:
+        logits = from_scratch.logits_of(model.weights, x)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
+        hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
+        return tf.reduce_mean(losses), tf.reduce_mean(hits)
 
     def split(rows: Any, of: Any) -> list[Any]:
-        return [on_mesh(np.split(array[rows], 8), "batch") for array in (of.features, of.labels)]
+        pairs = ((of.features, "x"), (of.labels, "y"))
+        return [from_scratch.place(array[rows], layouts[name]) for array, name in pairs]
 
     per_epoch = len(images.train) // BATCH_SIZE
     for epoch in range(1, EPOCHS + 1):
@@ -51,14 +57,5 @@ def _records(images: Images, seed: int) -> Iterator[dict[str, Any]]:
             step = per_epoch * (epoch - 1) + at + 1
             record = {"step": step, "epoch": epoch, "loss": loss, "accuracy": accuracy}
             yield record
-        loss, accuracy = map(float, evaluate(model, *split(slice(None), images.test))[:2])
+        loss, accuracy = map(float, evaluate(*split(slice(None), images.test)))
         yield {**record, "test_loss": loss, "test_accuracy": accuracy}
-
-
-def _xavier(seed: int) -> list[Any]:
-    """Returns the first values of the variables: Xavier's uniform weights, and biases of zero."""
-    random, values = np.random.default_rng(seed), []
-    for inputs, outputs in pairwise(LAYERS):
-        limit = np.sqrt(6 / (inputs + outputs))
-        values += [random.uniform(-limit, limit, (inputs, outputs)), np.zeros(outputs)]
-    return [value.astype(np.float32) for value in values]

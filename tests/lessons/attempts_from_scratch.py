@@ -2,7 +2,10 @@
 
 import numpy as np
 
+from tests.course import from_lesson
 from tests.lessons.attempts import Attempts
+
+right_momentum = from_lesson("from_scratch.checks", "right_momentum")
 
 
 def adam(move_of):
@@ -20,6 +23,31 @@ def adam(move_of):
 
 def corrected(step, mean, square):
     return mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-7 / np.sqrt(1 - 0.999**step))
+
+
+def of_keras(variable, gradients, learning_rate):
+    import tensorflow as tf
+
+    optimizer = tf.keras.optimizers.Adam(learning_rate)
+    held = tf.Variable(variable)
+    for gradient in gradients:
+        optimizer.apply_gradients([(tf.constant(gradient), held)])
+    return held.numpy()
+
+
+def in_tensorflow(variable, gradients, learning_rate):
+    import tensorflow as tf
+
+    return tf.constant(in_place(variable, gradients, learning_rate))
+
+
+def in_place(variable, gradients, learning_rate):
+    m, v = np.zeros(variable.shape), np.zeros(variable.shape)
+    for t in range(len(gradients)):
+        m += 0.1 * (gradients[t] - m)
+        v += 0.001 * (gradients[t] ** 2 - v)
+        variable -= learning_rate * np.sqrt(1 - 0.999 ** (t + 1)) / (1 - 0.9 ** (t + 1)) * m / (v**0.5 + 1e-7)
+    return variable
 
 
 def momentum(move):
@@ -51,15 +79,24 @@ def not_written(variables, velocities, gradients, learning_rate):
 
 ATTEMPTS = {
     "from_scratch-adam": Attempts(
-        right=(adam(corrected),),
-        wrong=((adam(lambda step, mean, square: mean / (np.sqrt(square) + 1e-7)), "begin at zero"),),
+        right=(adam(corrected), in_place),
+        wrong=(
+            (adam(lambda step, mean, square: mean / (np.sqrt(square) + 1e-7)), "begin at zero"),
+            (adam(lambda step, mean, square: corrected(1, mean, square)), "program B"),
+            (of_keras, "the Adam of Keras"),
+            (in_tensorflow, "a tensor"),
+        ),
     ),
     "from_scratch-momentum": Attempts(
-        right=(momentum(lambda w, v, step: (w + (0.9 * v - step), 0.9 * v - step)),),
+        right=(
+            momentum(lambda w, v, step: (w + (0.9 * v - step), 0.9 * v - step)),
+            right_momentum,
+        ),
         wrong=(
             (written_then_read, "on eight"),
             (not_written, "Nothing was written"),
-            (momentum(lambda w, v, step: (w + 0.9 * v + step, 0.9 * v + step)), 'variables["'),
+            (momentum(lambda w, v, step: (w, 0.9 * v - step)), "weights do not move"),
+            (momentum(lambda w, v, step: (w + 0.8 * v - step, 0.8 * v - step)), "Hold your lines"),
         ),
     ),
 }

@@ -1,1 +1,1 @@
-"""From scratch with the Core API: MNIST and Adam."""
+"""An optimizer from scratch: is it right?"""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -17,11 +20,12 @@ from course_lib.i18n import _, ngettext
 from course_lib.specs.plan import data_parallel
 
 Adam = Callable[[Array, list[Array], float], Any]
+Part = Callable[[Array, int], Array]
 Values = dict[str, Array]
 Momentum = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], float], object]
 Move = Callable[[Array, Array, Array], tuple[Array, Array]]
 
-_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-7
+_EPSILON = 1e-7
 _RATE, _STAYS, _STEPS, _ROWS = 0.05, 0.9, 4, 8
 _SIZES = {"first": 2, "second": 3, "third": 1}
 
@@ -31,19 +35,28 @@ def _added(square: Array, step: int) -> Array:
 
 
 def _to_the_corrected_root(square: Array, step: int) -> Array:
-    return np.asarray(np.sqrt(square) + _EPSILON * np.sqrt(1 - _BETA_2**step))
+    return np.asarray(np.sqrt(square) + _EPSILON * np.sqrt(1 - 0.999**step))
 
 
-def _adam(divisor: Callable[[Array, int], Array] = _added, *, corrects: bool = True) -> Adam:
-    """Returns Adam with that divisor of the mean, and with the correction of the bias or without."""
+def _adam(
+    divisor: Part = _added,
+    *,
+    power: int = 1,
+    beta_1: float = 0.9,
+    beta_2: float = 0.999,
+    first: int = 1,
+    frozen: bool = False,
+) -> Adam:
+    """Returns Adam with that divisor of the mean, power of the correction, averages and first step."""
 
     def adam(variable: Array, gradients: list[Array], learning_rate: float) -> Array:
         value = np.array(variable, np.float64)
         mean, square = np.zeros_like(value), np.zeros_like(value)
-        for step, gradient in enumerate(gradients, 1):
-            mean = _BETA_1 * mean + (1 - _BETA_1) * gradient
-            square = _BETA_2 * square + (1 - _BETA_2) * gradient**2
-            correction = np.sqrt(1 - _BETA_2**step) / (1 - _BETA_1**step) if corrects else 1.0
+        for step, gradient in enumerate(gradients, first):
+            mean = beta_1 * mean + (1 - beta_1) * gradient
+            square = beta_2 * square + (1 - beta_2) * gradient**2
+            counted = first if frozen else step
+            correction = (np.sqrt(1 - beta_2**counted) / (1 - beta_1**counted)) ** power
             value = value - learning_rate * correction * mean / divisor(square, step)
         return value
 
@@ -61,24 +74,71 @@ def _draw_gradients(random: np.random.Generator) -> tuple[Array, list[Array], fl
     return random.integers(-2, 3, 3).astype(float), gradients, float(random.choice([0.25, 0.5]))
 
 
+class _Readymade(Exception):  # noqa: N818 - an answer that somebody else wrote
+    pass
+
+
+@contextlib.contextmanager
+def _without_optimizers() -> Iterator[None]:
+    """Has every optimizer of Keras raise, within the block."""
+
+    def refuse(*_arguments: Any, **_options: Any) -> None:
+        raise _Readymade
+
+    keras = sys.modules.get("keras")
+    if keras is None:
+        yield
+        return
+    with mock.patch.object(keras.optimizers.Optimizer, "apply", refuse):
+        yield
+
+
 @exercise("from_scratch-adam", right=right_adam)
 def adam(answer: Adam) -> str | None:
     """A variable after one update of Adam for each gradient."""
-    return judge(
-        answer,
-        right_adam,
-        [Case((np.ones(1), [np.array([2.0])], 0.5)), *drawn(_draw_gradients, 20)],
-        misconceptions={
-            _adam(corrects=False): _("The averages begin at zero and are not corrected for that: use $c_t$."),
-            _adam(lambda square, step: np.sqrt(square + _EPSILON)): _(
-                "Epsilon is under the root here. Add it to the root."
-            ),
-            _adam(_to_the_corrected_root): _(
-                "Epsilon is added to the root of the corrected average, as in PyTorch's Adam. The formula of"
-                " this lesson adds it to the root of $v$ and corrects the quotient."
-            ),
-        },
-    )
+    used = []
+
+    def watched(*inputs: Any) -> Any:
+        try:
+            found = answer(*inputs)
+        except _Readymade:
+            used.append(_("That is the Adam of Keras. Here you need one of your own, from the formulas."))
+            raise
+        if hasattr(found, "numpy"):
+            used.append(_("That is a tensor. Work with NumPy alone, to have an answer found in another way."))
+        return found
+
+    with _without_optimizers():
+        hint = judge(
+            watched,
+            right_adam,
+            [Case((np.ones(1), [np.array([2.0])], 0.5)), *drawn(_draw_gradients, 20)],
+            misconceptions=_adam_misconceptions(),
+            advice=_("Hold your lines against the four formulas, one by one."),
+        )
+    return used[0] if used else hint
+
+
+def _adam_misconceptions() -> dict[Callable[..., Any], str]:
+    return {
+        _adam(power=0): _("The averages begin at zero and are not corrected for that: use $c_t$."),
+        _adam(frozen=True): _(
+            "Your factor is $c_1$ in every step, as in program B. Compute $c_t$ anew each time."
+        ),
+        _adam(power=-1): _("Look at $c_t$: which of its two factors is above the line, and which below?"),
+        _adam(beta_1=0.999, beta_2=0.9): _(
+            "The two averages are swapped: $m$ keeps 0.9 of what it was, and $v$ keeps 0.999."
+        ),
+        _adam(lambda square, step: square + _EPSILON): _("You divide by $v$ itself. Take its root."),
+        _adam(lambda square, step: np.sqrt(square + _EPSILON)): _(
+            "Epsilon is under the root here. Add it to the root."
+        ),
+        _adam(_to_the_corrected_root): _(
+            "Epsilon is added to the root of the corrected average, as in PyTorch's Adam. The formula of"
+            " this lesson adds it to the root of $v$ and corrects the quotient."
+        ),
+        _adam(first=2): _("Steps are counted from 1: the first gradient comes with $t = 1$."),
+    }
 
 
 def _draw_steps(random: np.random.Generator) -> tuple[Values, list[Values]]:
@@ -112,11 +172,19 @@ def _by_place(
     variables: Mapping[str, Any], velocities: Mapping[str, Any], read: Callable[[Any], Array]
 ) -> Values:
     """Returns all values in one dictionary, by the words with which a reader's code gets at each."""
-    places = {"variables": variables, "velocities": velocities}
+    places = {"weights": variables, "velocities": velocities}
     return {f'{place}["{name}"]': read(each) for place, held in places.items() for name, each in held.items()}
 
 
 _after_right = _after(lambda w, v, step: (w + _STAYS * v - step, _STAYS * v - step))
+
+
+def right_momentum(weights: Any, velocities: Any, gradients: Any, learning_rate: float) -> None:
+    """Takes a step with momentum: computes each new value first, and writes last."""
+    for name, weight in weights.items():
+        velocity = _STAYS * velocities[name] - learning_rate * gradients[name]
+        velocities[name].assign(velocity)
+        weight.assign_add(velocity)
 
 
 def _run(momentum: Momentum, values: Values, steps: list[Values], *, num_devices: int) -> Values:
@@ -144,7 +212,7 @@ def _run(momentum: Momentum, values: Values, steps: list[Values], *, num_devices
         return _by_place(variables, velocities, np.asarray if num_devices == 1 else dtensor.to_numpy)
 
 
-@exercise("from_scratch-momentum", right=_after_right)
+@exercise("from_scratch-momentum", right=right_momentum)
 def momentum(answer: Momentum) -> str | None:
     """Steps with momentum in a compiled function, on one device and on eight."""
     if is_stub(answer):
@@ -152,6 +220,24 @@ def momentum(answer: Momentum) -> str | None:
     misconceptions: dict[Callable[..., Any], str] = {
         _after(lambda w, v, step: (w, v)): _(
             "Nothing was written. Write both new values into the variables, with `assign` or `assign_add`."
+        ),
+        _after(lambda w, v, step: (w, _STAYS * v - step)): _(
+            "Your velocities are right. But the weights do not move: write them, too."
+        ),
+        _after(lambda w, v, step: (w + _STAYS * (_STAYS * v - step) - step, _STAYS * v - step)): _(
+            "That is Nesterov's momentum, which looks a step ahead. Here a weight moves by its new velocity."
+        ),
+        _after(lambda w, v, step: (w + v, _STAYS * v - step)): _(
+            "The weight moves by the old velocity. The second formula uses the new one."
+        ),
+        _after(lambda w, v, step: (w + _STAYS * v + step, _STAYS * v + step)): _(
+            "Look at the sign: the velocity goes against the gradient."
+        ),
+        _after(lambda w, v, step: (w - _STAYS * v - step, _STAYS * v + step)): _(
+            "Your weights are right. But your velocity has the other sign: here it is added to the weight."
+        ),
+        _after(lambda w, v, step: (w - _RATE * _STAYS * v - step, _STAYS * v + step / _RATE)): _(
+            "Your weights are right. But here the learning rate belongs into the velocity."
         ),
         _after(lambda w, v, step: (w + _STAYS * v - step / 8, _STAYS * v - step / 8)): _(
             "Do not divide by the devices: with DTensor a gradient is that of the whole batch already."
