@@ -1,88 +1,127 @@
-"""A tf_keras model, split over eight devices by a LayoutMap, beside one device: python keras_layouts.py"""
+"""A tf_keras model, split over eight devices by a LayoutMap, beside one device: python keras_layouts.py."""
 
 import numpy as np
 import tensorflow as tf
 import tf_keras
 from tensorflow.experimental import dtensor
 
-cpu = tf.config.list_physical_devices("CPU")[0]  # eight virtual devices are made of it
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
+# Eight virtual devices on one processor, made before TensorFlow first uses its devices
+cpu = tf.config.list_physical_devices("CPU")[0]
+eight_cpus = [tf.config.LogicalDeviceConfiguration()] * 8
+tf.config.set_logical_device_configuration(cpu, eight_cpus)
+
+# 20 batches of 64 examples; 200 of 1,200 numbers tell the label
+rng = np.random.default_rng(1)
+train_y = rng.integers(0, 2, 20 * 64)
+features = rng.normal(size=(20 * 64, 1200))
+features[:, :200] += 0.12 * (2 * train_y[:, np.newaxis] - 1)
+train_x = (features / 35).astype("float32")
+
+rng = np.random.default_rng(0)
+W1 = rng.normal(0, np.sqrt(2 / 1200), (1200, 48))
+W2 = rng.normal(0, np.sqrt(2 / 48), (48, 2))
+values = {
+    "W1": W1.astype("float32"),
+    "b1": np.zeros(48, "float32"),
+    "W2": W2.astype("float32"),
+    "b2": np.zeros(2, "float32"),
+}
+
 WHOLE = dtensor.UNSHARDED
-mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")  # GPUs: see mesh_and_layout.py
-layout_map = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)  # a pattern that fits nothing says nothing
+mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+rows_of_x = dtensor.Layout(["batch", WHOLE], mesh)
+rows_of_y = dtensor.Layout(["batch"], mesh)
+
+# A pattern that fits no name raises no error: main checks the layouts
+layout_map = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
 layout_map["hidden.kernel"] = dtensor.Layout([WHOLE, "model"], mesh)
 layout_map["hidden.bias"] = dtensor.Layout(["model"], mesh)
-layout_map["normal.*"] = dtensor.Layout(["model"], mesh)
 layout_map["logits.kernel"] = dtensor.Layout(["model", WHOLE], mesh)
-cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
 
 
-def mlp():
-    tf_keras.utils.set_random_seed(1)
-    layers = tf_keras.layers
-    hidden = layers.Dense(48, activation="relu", name="hidden")
-    normal = layers.BatchNormalization(name="normal")
-    logits = layers.Dense(2, name="logits")
-    inputs = tf_keras.Input((1200,))
-    return tf_keras.Sequential([inputs, hidden, normal, logits])
+def shard(array, layout):
+    """Cuts an array, sends each device its part, and packs the parts into a DTensor."""
+    components = []
+    for at in layout.mesh.local_device_locations():
+        part = array
+        for axis, dim in enumerate(layout.sharding_specs):
+            if dim != WHOLE:
+                parts = np.split(part, layout.num_shards(axis), axis)
+                part = parts[at[dim]]
+        components.append(tf.constant(part))
+    return dtensor.pack(components, layout)
+
+
+def mlp(keras):
+    keras.utils.set_random_seed(1)
+    hidden = keras.layers.Dense(48, activation="relu", name="hidden")
+    logits = keras.layers.Dense(2, name="logits")
+    model = keras.Sequential([keras.Input((1200,)), hidden, logits])
+    model.set_weights(list(values.values()))
+    return model
 
 
 def split_mlp():
     with layout_map.scope():
-        return mlp()
+        return mlp(tf_keras)
 
 
-def distribute(array, layout):
-    components = []
-    for place in layout.mesh.local_device_locations():
-        part = tf.constant(array)
-        for axis, dim in enumerate(layout.sharding_specs):
-            if dim != WHOLE:
-                part = tf.split(part, layout.num_shards(axis), axis)[place[dim]]
-        components.append(part)
-    return dtensor.pack(components, layout)
+def loss_and_gradients(model, x, y):
+    with tf.GradientTape() as tape:
+        logits = model(x, training=True)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
+        loss = tf.reduce_mean(losses)
+    return loss, tape.gradient(loss, model.trainable_variables)
 
 
-def batch(number, mesh=None):
-    rows = slice(64 * number, 64 * number + 64)
-    x, y = train_x[rows], train_y[rows]
-    if mesh is None:
-        return tf.constant(x), tf.constant(y)
-    layouts = [dtensor.Layout.batch_sharded(mesh, "batch", rank) for rank in (2, 1)]
-    return distribute(x, layouts[0]), distribute(y, layouts[1])
+def two_functions(model, optimizer):
+    compiled = tf.function(loss_and_gradients)
 
-
-def make_step(model, optimizer):
     @tf.function
-    def loss_and_gradients(x, y):
-        with tf.GradientTape() as tape:
-            losses = cross_entropy(y, model(x, training=True))
-            loss = tf.reduce_mean(losses)
-        return loss, tape.gradient(loss, model.trainable_variables)
-
-    def step(x, y):  # not compiled: tf_keras writes a slot and then reads it
-        loss, gradients = loss_and_gradients(x, y)
+    def update(gradients):
         pairs = zip(gradients, model.trainable_variables)
         optimizer.apply_gradients(pairs)
+
+    def step(x, y):  # in one compiled function, tf_keras's Adam reads its slots too early
+        loss, gradients = compiled(model, x, y)
+        update(gradients)
         return loss
 
     return step
 
 
-train_x = np.random.default_rng(1).normal(size=(640, 1200)).astype("float32") / 35
-train_y = (train_x[:, :100].sum(axis=1) > 0).astype("int64")
-one, eight, Adam = mlp(), split_mlp(), tf_keras.optimizers.Adam
-step_on_one, adam = make_step(one, Adam(0.003)), Adam(0.003, mesh=mesh)
-step_on_eight, predict = make_step(eight, adam), tf.function(eight)
-accuracy = tf_keras.metrics.SparseCategoricalAccuracy(mesh=mesh)
-for number in range(10):
-    x, y = batch(number, mesh)
-    accuracy.update_state(y, predict(x))
-    on_eight, on_one = float(step_on_eight(x, y)), float(step_on_one(*batch(number)))
-    print(f"step {number}: {on_one:.4f} on one device, {on_eight:.4f} on eight")
-    assert abs(on_eight - on_one) < 1e-4
-for weight in [*eight.weights, *adam.variables]:
-    print(weight.name, weight.layout.sharding_specs)
-    assert weight.shape != (1200, 48) or weight.layout.sharding_specs == [WHOLE, "model"]
-print(f"accuracy before each step: {float(accuracy.result()):.2f}")
-assert int(accuracy.count.numpy()) == 640
+def bytes_on_device_0(model):
+    total = 0
+    for weight in model.weights:
+        parts = dtensor.unpack(weight.read_value())
+        total += parts[0].numpy().nbytes
+    return total
+
+
+if __name__ == "__main__":
+    one, eight = mlp(tf_keras), split_mlp()
+    adam = tf_keras.optimizers.Adam(3e-3, mesh=mesh)
+    step_on_one = two_functions(one, tf_keras.optimizers.Adam(3e-3))
+    step_on_eight = two_functions(eight, adam)
+    accuracy = tf_keras.metrics.SparseCategoricalAccuracy(mesh=mesh)
+    predict = tf.function(eight)
+
+    held = bytes_on_device_0(eight)
+    print(f"device 0 holds {held:,} bytes of the model")
+    assert held == 115_496
+
+    for number in range(20):
+        rows = slice(64 * number, 64 * number + 64)
+        x, y = shard(train_x[rows], rows_of_x), shard(train_y[rows], rows_of_y)
+        accuracy.update_state(y, predict(x))
+        on_eight = float(step_on_eight(x, y))
+        on_one = float(step_on_one(train_x[rows], train_y[rows]))
+        difference = abs(on_eight - on_one)
+        print(f"step {number + 1}: loss {on_one:.4f}, eight devices differ by {difference:.0e}")
+        assert difference < 1e-5
+
+    for slot in adam.variables:
+        if tuple(slot.shape) == (1200, 48):
+            assert slot.layout.sharding_specs == [WHOLE, "model"]
+    assert int(accuracy.count.numpy()) == 20 * 64
+    print(f"accuracy before each step: {float(accuracy.result()):.2f}")

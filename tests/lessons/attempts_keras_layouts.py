@@ -19,6 +19,7 @@ def map_of(layouts):
     return small_enough
 
 
+NORM = 1.0
 COLUMNS, ROWS = [UNSHARDED, "model"], ["model", UNSHARDED]
 RIGHT = {"first.kernel": COLUMNS, "first.bias": ["model"], "second.kernel": ROWS}
 
@@ -29,6 +30,9 @@ def maker(
     compute=tf.function,
     together=lambda step: step,
     factor=1.0,
+    clip=lambda gradients: tf.clip_by_global_norm(gradients, NORM)[0],
+    training=True,
+    calls=1,
     make=lambda model, optimizer: optimizer,
 ):
     """Returns an answer to keras_layouts-step, with one of its parts in another way."""
@@ -37,15 +41,16 @@ def maker(
         optimizer, variables = make(model, optimizer), model.trainable_variables
 
         @compute
-        def loss_and_gradients(inputs, labels):
+        def loss_and_gradients(x, y):
             with tf.GradientTape() as tape:
-                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs, training=True))
-                loss = loss_of(losses)
-            return loss, [factor * each for each in tape.gradient(loss, variables)]
+                for _call in range(calls):
+                    logits = model(x, training=training)
+                loss = loss_of(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+            return loss, clip([factor * each for each in tape.gradient(loss, variables)])
 
         @together
-        def step(inputs, labels):
-            loss, gradients = loss_and_gradients(inputs, labels)
+        def step(x, y):
+            loss, gradients = loss_and_gradients(x, y)
             optimizer.apply_gradients(zip(gradients, variables, strict=True))
             return loss
 
@@ -70,11 +75,24 @@ def applied_in_another_function(model, optimizer):
 def uncombined(model, optimizer):
     step = IN_ONE_FUNCTION(model, optimizer)
 
-    def uncombined_step(inputs, labels):
+    def uncombined_step(x, y):
         with no_combining():
-            return step(inputs, labels)
+            return step(x, y)
 
     return uncombined_step
+
+
+def by_hand(gradients):
+    norm = tf.sqrt(tf.add_n([tf.reduce_sum(each**2) for each in gradients]))
+    return [each * tf.minimum(1.0, NORM / norm) for each in gradients]
+
+
+def always(gradients):
+    return [each * NORM / tf.linalg.global_norm(gradients) for each in gradients]
+
+
+def each_alone(gradients):
+    return [tf.clip_by_norm(each, NORM) for each in gradients]
 
 
 def with_its_own(model, optimizer):
@@ -85,32 +103,41 @@ IN_ONE_FUNCTION = maker(compute=lambda function: function, together=tf.function)
 
 ATTEMPTS = {
     "keras_layouts-layout-map": Attempts(
+        takes_long=True,
         right=(
-            map_of({"(first|second).kernel": COLUMNS, ".*bias": [UNSHARDED]}),
-            map_of({"first.kernel": ["batch", "model"], "second.kernel": ROWS}),
+            map_of({**RIGHT, "second.bias": [UNSHARDED]}),
+            map_of({".*first.kernel": COLUMNS, "second.k": ROWS}),
         ),
         wrong=(
+            (map_of({**RIGHT, "hidden.kernel": COLUMNS}), "path of attributes"),
+            (map_of({"(first|second).kernel": COLUMNS, "first.bias": ["model"]}), "Follow one unit"),
+            (map_of({"first.kernel": ["batch", "model"], "second.kernel": ROWS}), "Follow one unit"),
             (map_of({}), "486,536"),
-            (map_of({**RIGHT, "frist.bias": ["model"]}), "'frist.bias'"),
             (map_of({"first": COLUMNS, "second.kernel": ROWS}), "the tensor (96,) has 1"),
-            (map_of({".*kernel": COLUMNS}), "`logits.kernel` cannot"),
+            (map_of({".*kernel": COLUMNS}), "`third.kernel` cannot"),
             (
                 map_of({**RIGHT, "first.kernel": ["batch", "model"], "second.kernel": ["batch", UNSHARDED]}),
-                "Contracting dimension",
+                "refuses",
             ),
+            (map_of({"first.kernel": ROWS, "second.kernel": COLUMNS}), "Follow one unit"),
             (lambda mesh: RIGHT, "LayoutMap"),
         ),
     ),
     "keras_layouts-step": Attempts(
         takes_long=True,
-        right=(applied_in_another_function, uncombined),
+        right=(applied_in_another_function, uncombined, maker(clip=by_hand)),
         wrong=(
             (IN_ONE_FUNCTION, "came a step late"),
-            (maker(make=with_its_own), "`optimizer.iterations` equal to `0`"),
+            (maker(calls=2), "twice"),
+            (maker(clip=lambda gradients: gradients), "larger than 1"),
+            (maker(clip=always), "below 1"),
+            (maker(clip=each_alone), "its own norm"),
+            (maker(make=with_its_own), "that `make_step` gets"),
             (maker(factor=1 / 8), "whole batch"),
+            (maker(training=False), "training=True"),
             (maker(compute=lambda function: function), "`@tf.function`"),
             (maker(loss_of=tf.identity), "Return the mean loss"),
-            (lambda model, optimizer: None, "gives nothing"),
+            (lambda model, optimizer: None, "gives `None`"),
         ),
     ),
 }
