@@ -137,7 +137,7 @@ def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
 
 
 def test_reviews_in_a_notebook_are_answered_at_enter_and_what_is_being_typed_stays(visit):
-    page, explorer = visit("none"), EXPLORERS["reviews"](lambda _texts: [[0.88, 0.12]])
+    page, explorer = visit("none"), EXPLORERS["reviews"](lambda _texts: [0.12])
     page.evaluate(NOTEBOOK_HOST, explorer.view)
     field = page.get_by_role("textbox")
     field.click()

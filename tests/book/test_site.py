@@ -26,7 +26,7 @@ SEARCHES = {
     "en": {
         "data parallelism": "glossary",
         "restarting kernels": "troubleshooting",
-        "all-reduce": "glossary",
+        "all-reduce": "all_reduce",
     },
     "ja": {
         "データ並列": "glossary",
@@ -35,7 +35,7 @@ SEARCHES = {
         "仮想デバイス": "index",
         "集団通信とは": "glossary",
         "わざとエラーを起こす": "index",
-        "デバイスが分割して持つ": "glossary",
+        "デバイスが分割して持つ": "mesh_and_layout",
     },
 }
 # A lesson holds thousands of coloured words of code: axe judges the contrast of the first of each kind.

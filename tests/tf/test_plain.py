@@ -27,11 +27,17 @@ OTHERWISE = {
     "splitting_the_model": {"shard", "Residual"},
     "faster": {"shard", "made_up_reviews"},
     "any_mesh": {"shard"},
+    "from_scratch": {"shard", "layouts_on", "ten_steps", "whole"},
+    "keras_layouts": {"shard"},
+    "save_and_serve": {"shard", "ask"},
+    "large_trainings": {"shard", "made_on"},
+    "zero_and_fsdp": {"shard", "relayout", "Layouts", "Model", "losses_of", "make_functions", "train"},
 }
 TABLES = {
     "mesh_and_layout": {"grid"},
     "any_mesh": {"axes", "splits", "meshes", "values"},
-    "save_and_serve": {"PROGRAM"},
+    "save_and_serve": {"layouts"},
+    "large_trainings": {"axes", "copy_axes", "values"},
 }
 WRITTEN_ANEW = {"transformer_block", "how_long"}  # held against the lesson in tests of their own
 GROWN = [program for program in ALONE if program.stem not in WRITTEN_ANEW]

@@ -1015,7 +1015,7 @@ TrainingLab(
 #   after `read`, TensorFlow's assertions let a wrong one pass.
 # - Split what is large. When messages are small, latency dominates: keep the rings short.
 #
-# {Lesson:save_and_serve} takes the trained weights off the mesh altogether.
+# {Lesson:large_trainings} asks what the training runs of large models add to a step.
 
 # %% score
 score("any_mesh")

@@ -399,7 +399,7 @@ parts_picture()
 # There is next to nothing to share.
 #
 # The update can't get shorter. Weights and averages are replicated, so each device updates all 57,746 weights, and the work is done eight times.
-# One can cut Adam's averages into eight parts, and share this work, too. That is called ZeRO, and {lesson:how_long} comes to it.
+# One can cut Adam's averages into eight parts, and share this work, too. That is ZeRO, the subject of {lesson:zero_and_fsdp}.
 #
 # We try four cures. The first two cut down on all-reduces.
 # The last two keep the devices from waiting for Python.

@@ -156,7 +156,7 @@ for layer in (1, 2, 3):
 # m &\leftarrow 0.9\, m + 0.1\, g
 # \\ v &\leftarrow 0.999\, v + 0.001\, g^2
 # \\ w &\leftarrow w - \alpha\, c_t \frac{m}{\sqrt{v} + \epsilon}
-# \qquad c_t = \frac{\sqrt{1 - 0.999^t}}{1 - 0.9^t}
+# \\ c_t &= \frac{\sqrt{1 - 0.999^t}}{1 - 0.9^t}
 # \end{aligned}$$
 #
 # Here $\alpha = 0.001$ is the learning rate, and $\epsilon = 10^{-7}$ keeps us from dividing by zero.

@@ -78,7 +78,8 @@ def _until_known(done: Any) -> Collective:
 
     def collective(gathers: bool, array: Any) -> Array:
         for result in done:
-            return result.astype(np.float32)  # each device has its own
+            own: Array = result.astype(np.float32)
+            return own
         raise _Waits(gathers, array)
 
     return collective

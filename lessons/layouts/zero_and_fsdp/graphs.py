@@ -31,4 +31,5 @@ def count_matmuls(function: Callable[..., Any], *arguments: Any) -> int:
 def with_true_gathers(function: Callable[..., Any], *arguments: Any) -> list[Collective]:
     """Returns the `collectives` of a function where TensorFlow does not run a gather as an all-reduce."""
     with patch.dict(os.environ, {"LOWER_DTENSOR_GATHER_TO_COLLECTIVE_GATHER_V2": "1"}):
-        return course_lib.collectives(function, *arguments)
+        found: list[Collective] = course_lib.collectives(function, *arguments)
+    return found
