@@ -457,13 +457,18 @@ squares = [zeros_like(weight) for weight in weights]
 print("weights and averages: made", flush=True)
 
 
+# The gradients first: TensorFlow aborts where a product finds no memory,
+# but the update, which has no products, fails with an error
 @tf.function
-def train_step(x, y):
+def gradients_of(x, y):
     with tf.GradientTape() as tape:
         hidden = tf.nn.relu(x @ weights[0])
         loss = tf.reduce_mean((hidden @ weights[1] - y) ** 2)
-    gradients = tape.gradient(loss, weights)
+    return loss, tape.gradient(loss, weights)
 
+
+@tf.function
+def update(gradients):
     # Adam; first compute everything, then write it
     updates = []
     for i in range(2):
@@ -475,11 +480,12 @@ def train_step(x, y):
         means[i].assign(mean)
         squares[i].assign(square)
         weights[i].assign_sub(change)
-    return loss
 
 
 for step in range(1, 5):
-    print(f"step {step}: loss {float(train_step(x, y)):.2f}")
+    loss, gradients = gradients_of(x, y)
+    update(gradients)
+    print(f"step {step}: loss {float(loss):.2f}")
 dtensor.barrier(mesh, "end")  # nobody leaves before the others
 
 # %% whole-text [markdown]
