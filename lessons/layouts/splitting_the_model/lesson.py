@@ -457,8 +457,8 @@ squares = [zeros_like(weight) for weight in weights]
 print("weights and averages: made", flush=True)
 
 
-# The gradients first: TensorFlow aborts where a product finds no memory,
-# but the update, which has no products, fails with an error
+# The gradients first: a product that finds no memory aborts,
+# but the update has no products, and fails with an error
 @tf.function
 def gradients_of(x, y):
     with tf.GradientTape() as tape:
