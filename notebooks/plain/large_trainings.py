@@ -111,37 +111,42 @@ class Model(tf.Module):
 
 
 class Accumulating(Model):
-    def __init__(self, layouts, copies, copy_layouts):
+    def __init__(self, layouts, copy_count, copy_layouts):
         super().__init__(layouts)
-        self.copies = copies
+        self.copy_count = copy_count
         self.copy_layouts = copy_layouts
         self.sums = {}
+        # Of these copies we only need the shapes
         for name, copy in copies_of(self).items():
             zeros = np.zeros(copy.shape, "float32")
             layout = copy_layouts.get(name)
             self.sums[name] = variable(zeros, layout)
-        zeros = np.zeros(copies, "float32")
+        zeros = np.zeros(copy_count, "float32")
         self.losses = variable(zeros, copy_layouts.get("losses"))
 
 
 class Recipe(Accumulating):
-    def __init__(self, layouts, copies, copy_layouts, mesh, dtype):
-        super().__init__(layouts, copies, copy_layouts)
+    def __init__(self, layouts, copy_count, copy_layouts, mesh, dtype):
+        super().__init__(layouts, copy_count, copy_layouts)
         self.mesh = mesh
         self.dtype = dtype
+
+
+def laid_out(tensor, layout):
+    if layout is None:  # on one device
+        return tensor
+    return dtensor.relayout(tensor, layout)
 
 
 def copies_of(model):
     copies = {}
     for name, weight in model.weights.items():
-        # W1: (1, 1200, 48), b1: (1, 1, 48)
-        one = tf.reshape(weight, [1, -1, weight.shape[-1]])
-        # W1: (8, 1200, 48), b1: (8, 1, 48)
-        copy = tf.tile(one, [model.copies, 1, 1])
+        copy = tf.expand_dims(weight, 0)  # W1: (1, 1200, 48)
+        if len(copy.shape) == 2:
+            copy = tf.expand_dims(copy, 0)  # b1: (1, 1, 48)
+        stacked = tf.tile(copy, [model.copy_count, 1, 1])
         layout = model.copy_layouts.get(name)
-        if layout is not None:  # it is None on one device
-            copy = dtensor.relayout(copy, layout)
-        copies[name] = copy
+        copies[name] = laid_out(stacked, layout)
     return copies
 
 
@@ -242,8 +247,10 @@ def recipe_finish(model, step, learning_rate):
 
 
 def micro_batch(first, model):
-    x = train_x[first : first + 16].reshape(model.copies, -1, 1200)
-    y = train_y[first : first + 16].reshape(model.copies, -1)
+    x = train_x[first : first + 16]
+    x = x.reshape(model.copy_count, -1, 1200)
+    y = train_y[first : first + 16]
+    y = y.reshape(model.copy_count, -1)
     x = place(x, model.copy_layouts.get("x"))
     y = place(y, model.copy_layouts.get("y"))
     return x, y

@@ -19,17 +19,19 @@ def weighted(parts, gradient_of, add_up):
     return add_up(sum(gradient_of(x, y) * (len(x) / rows) for x, y in parts))
 
 
-def joined(parts, gradient_of, add_up):
+def in_fours(parts, gradient_of, add_up, most=4):
     x, y = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return add_up(len(x) * gradient_of(x, y)) / add_up(len(x))
+    cut = [(x[at : at + most], y[at : at + most]) for at in range(0, len(x), most)]
+    return at_once(cut, gradient_of, add_up)
+
+
+def joined(parts, gradient_of, add_up):
+    return in_fours(parts, gradient_of, add_up, most=len(parts) * 4)
 
 
 def every_round(parts, gradient_of, add_up):
-    total = rows = 0
-    for x, y in parts:
-        total += add_up(len(x) * gradient_of(x, y))
-        rows += add_up(len(x))
-    return total / rows
+    total = sum(add_up(len(x) * gradient_of(x, y)) for x, y in parts)
+    return total / sum(add_up(len(x)) for x, _y in parts)
 
 
 def means(parts, gradient_of, add_up):
@@ -48,27 +50,31 @@ def nothing(parts, gradient_of, add_up):
     at_once(parts, gradient_of, add_up)
 
 
+def squares_of(gradients, is_split, split=True):
+    return sum(np.sum(each**2) for each, cut in zip(gradients, is_split, strict=True) if cut is split)
+
+
 def in_tensorflow(gradients, is_split, limit, add_up):
     parts = [tf.constant(each) for each, cut in zip(gradients, is_split, strict=True) if cut]
-    whole = [tf.constant(each) for each, cut in zip(gradients, is_split, strict=True) if not cut]
-    squares = add_up(tf.linalg.global_norm(parts) ** 2) + tf.linalg.global_norm(whole).numpy() ** 2
+    squares = add_up(tf.linalg.global_norm(parts) ** 2) + squares_of(gradients, is_split, False)
     return [each * np.minimum(1, limit / np.sqrt(squares)) for each in gradients]
 
 
 def whole_shared_out(gradients, is_split, limit, add_up):
     devices = add_up(1)
-    shares = [
-        np.sum(each**2) / (1 if cut else devices) for each, cut in zip(gradients, is_split, strict=True)
-    ]
-    norm = np.sqrt(add_up(sum(shares)))
+    whole = squares_of(gradients, is_split, False) / devices
+    norm = np.sqrt(add_up(squares_of(gradients, is_split) + whole))
     return [each * limit / max(norm, limit) for each in gradients]
 
 
 def never_short(gradients, is_split, limit, add_up):
-    squares = [np.sum(each**2) for each in gradients]
-    parts = add_up(sum(each for each, cut in zip(squares, is_split, strict=True) if cut))
-    norm = np.sqrt(parts + sum(each for each, cut in zip(squares, is_split, strict=True) if not cut))
-    return [each * limit / norm for each in gradients]
+    squares = add_up(squares_of(gradients, is_split)) + squares_of(gradients, is_split, False)
+    return [each * limit / np.sqrt(squares) for each in gradients]
+
+
+def no_root(gradients, is_split, limit, add_up):
+    squares = add_up(squares_of(gradients, is_split)) + squares_of(gradients, is_split, False)
+    return [each * min(1, limit / squares) for each in gradients]
 
 
 def own_norm(gradients, is_split, limit, add_up):
@@ -80,10 +86,10 @@ def all_added(gradients, is_split, limit, add_up):
     return [each * min(1, limit / norm) for each in gradients]
 
 
-def squares_number_by_number(gradients, is_split, limit, add_up):
-    parts = sum(np.sum(add_up(each**2)) for each, cut in zip(gradients, is_split, strict=True) if cut)
-    whole = sum(np.sum(each**2) for each, cut in zip(gradients, is_split, strict=True) if not cut)
-    return [each * min(1, limit / np.sqrt(parts + whole)) for each in gradients]
+def one_for_each_split(gradients, is_split, limit, add_up):
+    parts = sum(add_up(np.sum(each**2)) for each, cut in zip(gradients, is_split, strict=True) if cut)
+    norm = np.sqrt(parts + squares_of(gradients, is_split, False))
+    return [each * min(1, limit / norm) for each in gradients]
 
 
 def early(gradients, is_split, limit, add_up):
@@ -93,18 +99,12 @@ def early(gradients, is_split, limit, add_up):
 
 
 def second_whole(gradients, is_split, limit, add_up):
-    first, whole, last = (np.sum(each**2) for each in gradients)
-    norm = np.sqrt(add_up(first + last) + whole)
-    return [each * min(1, limit / norm) for each in gradients]
-
-
-def unclipped(gradients, is_split, limit, add_up):
-    return gradients
+    return in_tensorflow(gradients, [True, False, True, True], limit, add_up)
 
 
 ATTEMPTS = {
     "large_trainings-batch": Attempts(
-        right=(at_once, weighted),
+        right=(at_once, weighted, in_fours),
         wrong=(
             (joined, "more rows than one micro-batch"),
             (every_round, "exchange too much"),
@@ -120,8 +120,8 @@ ATTEMPTS = {
             (never_short, "below the limit"),
             (own_norm, "other parts"),
             (all_added, "several times"),
-            (squares_number_by_number, "more than two numbers"),
-            (unclipped, "who holds them"),
+            (one_for_each_split, "More than two numbers"),
+            (no_root, "by a square"),
             (early, "leaves before"),
             (second_whole, "who holds them"),
         ),

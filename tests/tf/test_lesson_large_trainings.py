@@ -98,7 +98,7 @@ def test_a_micro_batch_exchanges_activations_alone_and_the_end_each_gradient_onc
 
 def test_no_copy_enters_the_loss_of_another(lesson):
     one = lesson.made_on("one", tf.float32)
-    one.copies = 4
+    one.copy_count = 4
     copies = lesson.copies_of(one)
     x = tf.reshape(tf.constant(lesson.train_x[:16]), [4, 4, 1200])
     y = tf.reshape(tf.constant(lesson.train_y[:16]), [4, 4])
@@ -261,9 +261,10 @@ def test_on_cpus_gradients_of_float16_travel_in_16_bits_and_those_of_bfloat16_do
     assert max(payload for payload, _dims in found) == size * 1200 * 48
 
 
-def test_one_infinite_number_makes_every_clipped_number_nan(lesson):
+def test_one_infinite_number_makes_every_clipped_number_nan_and_a_zero_one_still_moves_a_weight(lesson):
     gradients = {"long": tf.constant([1.0, np.inf]), "usual": tf.constant([1.0])}
     assert all(np.isnan(each).all() for each in lesson.clip(gradients, 1.0).values())
+    assert float(lesson.adam(1.0, 0.5, 0.25, 0.0, np.float32(5), RATE)[0]) < 1 - 1e-4
 
 
 def test_a_product_of_bfloat16_and_float32_is_refused_as_a_sparse_one(lesson):

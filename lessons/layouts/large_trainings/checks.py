@@ -132,9 +132,12 @@ def _scaled(gradients: Any, norm: Any, limit: float) -> Any:
     return [min(1, limit / norm) * each for each in gradients]
 
 
-def _clip_own(gradients: Any, is_split: Any, limit: float, add_up: Program) -> Any:
+def _clip_own(gradients: Any, is_split: Any, limit: float, add_up: Program, power: float = 0.5) -> Any:
     squares = add_up(_squares(gradients, is_split, True)) + _squares(gradients, is_split, False)
-    return _scaled(gradients, squares**0.5, limit)
+    return _scaled(gradients, squares**power, limit)
+
+
+_no_root: Program = functools.partial(_clip_own, power=1.0)
 
 
 def _own_norm(gradients: Any, _is_split: Any, limit: float, _add_up: Program) -> Any:
@@ -195,20 +198,21 @@ def clip(answer: Program) -> str | None:
     )
     cases = []
     for count, limit, hint in ((2, 1.0, ""), (4, 2.0, ""), (1, 1.0, ""), (2, 99.0, short), (4, 1.0, "")):
-        gradients = [random.integers(1, 5, shape) * 1.0 for shape in ((4, 2), (3,), (8,))]
+        gradients = [random.integers(1, 5, shape) * 1.0 for shape in ((4, 2), (3,), (8,), (4,))]
         told = _("small gradients, devices along `model`: {count}", count=count)
-        cases.append(Case((count, gradients, [True, False, True], limit), hint=hint, told=told))
+        cases.append(Case((count, gradients, [True, False, True, True], limit), hint=hint, told=told))
     cases.append(_short_on_the_first())
     hints = {
         _own_norm: _("That is the norm of what this device holds. What about the other parts?"),
         _whole_several_times: _(
-            "What isn't split is the same on every device. Added up over them, it counts several times."
+            "What isn't split is the same everywhere. Added up, it counts several times."
         ),
+        _no_root: _("You divide the limit by a square. The norm is its root."),
         _sum_of_norms: _("Norms don't add up. Their squares do."),
         _without_the_whole: _("The norm belongs to all gradients, also to those that are replicated."),
         _each_alone: _("The global norm is one number for all gradients, and so is the factor."),
         _leaves_early: early,
-        _too_much: _("The gradients are right, but the devices exchange more than two numbers."),
+        _too_much: _("More than two numbers are exchanged. Add up the squares on the device first."),
     }
     return judge(
         answer,
@@ -225,10 +229,10 @@ def clip(answer: Program) -> str | None:
 
 def _short_on_the_first() -> Case:
     """Gradients that are short on the first of two devices and long on the second; the first is not split."""
-    numbers = np.arange(1.0, 5.0)
-    gradients = [0.01 * numbers[:3], np.outer([0.01, 1], numbers), np.concatenate([0.01 * numbers, numbers])]
+    split = np.outer([0.01, 1], np.arange(1.0, 5.0))
+    gradients = [split[0, :3], split, split.ravel(), split[:, 0]]
     told = _("small gradients, devices along `model`: {count}", count=2)
-    return Case((2, gradients, [False, True, True], 2.0), told=told)
+    return Case((2, gradients, [False, True, True, True], 2.0), told=told)
 
 
 def _part(gradients: Sequence[Array], is_split: Any, count: int, at: int) -> list[Array]:
