@@ -220,5 +220,6 @@ if __name__ == "__main__":
         weights = bytes_on_device_0(model.weights)
         slots = bytes_on_device_0(model.means) + bytes_on_device_0(model.squares)
         print(f"{what}: loss {loss:.4f}, norm {norm:.2f}, apart {apart:.0e};", end=" ")
-        print(f"device 0 holds {weights:,} bytes of weights, {slots:,} of averages")
+        sums = bytes_on_device_0(model.sums)
+        print(f"device 0 holds {weights:,} bytes of weights, {slots:,} of averages, {sums:,} of gradients")
         assert apart < 5e-3

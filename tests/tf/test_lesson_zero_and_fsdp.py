@@ -40,7 +40,7 @@ def lesson(*cells, **names):
     """Returns what these cells of the lesson define; a step weights its rows, for those that are padding."""
     found = {"tf": tf, "np": np, "dtensor": dtensor, "shard": shard, "WHOLE": WHOLE, **names}
     for name in cells:
-        source = CELLS[name].replace("def train_step(model, x, y,", "def train_step(model, x, y, rows,")
+        source = CELLS[name].replace("(forward, model, x, y,", "(forward, model, x, y, rows,")
         exec(source.replace(MEAN, "loss = tf.reduce_sum(rows * losses) / tf.reduce_sum(rows)"), found)
     return found
 
@@ -93,6 +93,7 @@ def test_zero_and_fsdp_train_as_one_device_and_exchange_what_was_predicted(sizes
     found = lesson(
         *cells, values={name: v.astype("float32") for name, v in initial().items()}, replicated=copies
     )
+    forward = found["fsdp_logits" if splits_weights else "logits_of"]
     model = found["Model"](parts if splits_weights else copies, parts)
     x, y = drawn(60 * STEPS)
     padding = -60 % sizes[0]  # 60 reviews, and as many rows of weight zero as the mesh needs
@@ -107,7 +108,7 @@ def test_zero_and_fsdp_train_as_one_device_and_exchange_what_was_predicted(sizes
             for array, spec in zip(padded, entries, strict=True)
         ]
 
-    seen = collectives(found["train_step"], model, *batch(0), np.float32(1), RATE)
+    seen = collectives(found["train_step"], forward, model, *batch(0), np.float32(1), RATE)
     local = {name: 4 * np.prod(dtensor.unpack(w)[0].shape) for name, w in on(copies).items()}
     predicted = [("batch", 4)] * 2 + [("batch", size) for size in local.values()]
     predicted += [("batch", local[name]) for name in SHAPES if parts[name] != copies[name]]
@@ -118,7 +119,7 @@ def test_zero_and_fsdp_train_as_one_device_and_exchange_what_was_predicted(sizes
     assert sorted(observed) == sorted([*predicted, weight_sum])
 
     losses = [
-        float(found["train_step"](model, *batch(step), np.float32(step + 1), RATE)[0])
+        float(found["train_step"](forward, model, *batch(step), np.float32(step + 1), RATE)[0])
         for step in range(STEPS)
     ]
     assert np.abs(losses - by_hand(x, y, 60)).max() < 2e-6

@@ -107,6 +107,12 @@ def _not_gathered(weight: Any, velocity: Any, gradient: Any, device: int) -> Any
     return _own_update(weight, velocity, reduce_scatter(gradient), device)
 
 
+def _written(weight: Any, velocity: Any, gradient: Any, device: int) -> Any:
+    rows, velocity = _not_gathered(weight, velocity, gradient, device)
+    weight[device * len(rows) : (device + 1) * len(rows)] = rows
+    return weight, velocity
+
+
 def _first_rows(weight: Any, velocity: Any, gradient: Any, _device: int) -> Any:
     return _zero_1(weight, velocity, gradient, 0)
 
@@ -139,6 +145,7 @@ def zero_1(answer: Program) -> str | None:
         _not_gathered: _(
             "This device has only its own rows of the new weight. What does the next forward pass need?"
         ),
+        _written: _("The weight has this device's new rows alone. The others are on the other devices."),
         _first_rows: _("Device 0 updates the first rows of the weight. Which ones does this device update?"),
         _mean: _("Add up the gradients, and don't divide: the loss was already divided by the whole batch."),
     }
@@ -197,7 +204,7 @@ def _tensor(random: np.random.Generator) -> tuple[list[str], tuple[int, ...], in
     axes, devices = int(random.integers(1, 4)), int(random.choice([2, 3, 4, 8]))
     entries = [UNSHARDED] * axes
     if random.random() < 0.6:
-        entries[random.integers(axes)] = "model"
+        entries[random.integers(axes)] = str(random.choice(["model", "pipeline"]))
     shape = tuple(int(size) for size in random.choice([2, 6, 10, 24, 48], axes))
     return entries, shape, devices
 
@@ -211,7 +218,7 @@ def axis(answer: Callable[..., Any]) -> str | None:
         drawn(_tensor),
         misconceptions={
             _unequal: _("An axis can be cut only into equal parts. Where it can't, try the next one."),
-            _taken: _("An axis that `model` splits has its entry already. Leave it as it is."),
+            _taken: _("An axis that a mesh dimension splits has its entry already. Leave it as it is."),
             _all: _("A mesh dimension can split only one axis of a tensor. Take the first one that fits."),
             _first_axis: _("If the first axis can't take `batch`, another one may."),
             _last: _("Where more than one axis can take `batch`, take the first one."),

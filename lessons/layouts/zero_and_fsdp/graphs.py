@@ -28,7 +28,7 @@ def count_matmuls(function: Callable[..., Any], *arguments: Any) -> int:
     return sum(node.device == floating[0].device for node in floating)
 
 
-def with_true_gathers(function: Callable[..., Any], *arguments: Any) -> list[Collective]:
+def with_all_gathers(function: Callable[..., Any], *arguments: Any) -> list[Collective]:
     """Returns the `collectives` of a function where TensorFlow does not run a gather as an all-reduce."""
     with patch.dict(os.environ, {"LOWER_DTENSOR_GATHER_TO_COLLECTIVE_GATHER_V2": "1"}):
         found: list[Collective] = course_lib.collectives(function, *arguments)

@@ -10,14 +10,14 @@
 # In {lesson:splitting_the_model} you got rid of copies by cutting the model.
 # But then the devices had to exchange activations in the middle of every forward pass.
 # Is there another way, one that leaves the step as it is?
-# There is, and today it's what many teams reach for first.
+# There is.
 # DeepSpeed calls it **ZeRO**, the zero redundancy optimizer. PyTorch calls its last stage **FSDP**, fully sharded data parallelism.
-# Both come from asking one question about every number in memory: *what is each device storing that it doesn't need?*
+# Both come from asking one question about every number in memory: *does this device really need it?*
 #
 # **After this lesson you can**
 #
 # - say what ZeRO-1, ZeRO-2 and FSDP take off a device, in bytes;
-# - turn data parallelism into ZeRO-1 or FSDP by changing layouts, and predict what a step then exchanges;
+# - turn data parallelism into ZeRO-1 or FSDP, and predict what a step then exchanges;
 # - recompute activations in the backward pass, and check that anything really was recomputed.
 #
 # **Time:** 30 minutes.
@@ -35,7 +35,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% bytes-heading [markdown]
 # ## Sixteen bytes for a parameter
 #
-# Where do the 16 bytes come from? In mixed precision ({lesson:large_trainings}), a device keeps five numbers for each parameter:
+# Where do the 16 bytes come from? You know mixed precision from {lesson:large_trainings}.
+# In the recipe of ZeRO's authors, here with bfloat16 for their float16, a device keeps five numbers for each parameter:
 #
 # | | bytes | used |
 # | --- | --- | --- |
@@ -46,7 +47,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # | Adam's average of their squares | 4 | once, in the update |
 #
 # The last three rows are the **optimizer state**. They are three quarters of the memory, and a step touches them only once.
-# What's more, Adam updates each parameter from its own five numbers alone.
+# What's more, Adam updates each parameter without looking at any other.
 #
 # So let the devices share the work. Device 0 updates the first eighth of the parameters, device 1 the second, and so on.
 # Then each of them needs only an eighth of the optimizer state. That is **ZeRO-1**.
@@ -91,17 +92,20 @@ memory_picture(
 )
 
 # %% stages-read [markdown]
-# ZeRO-1 alone takes off 73.5 of the 112 GB, and the model fits. ZeRO-2 leaves 26.2 GB, and FSDP 14 GB, exactly an eighth.
-# While a layer is at work, its gathered weights come on top.
-# And with more devices it gets better still.
+# ZeRO-1 alone brings 112 GB down to 38.5, and the model fits. ZeRO-2 needs about 26 GB; FSDP 14, exactly an eighth.
+# While FSDP computes a layer, the layer's gathered weights come on top.
+# With more devices it gets better still.
 #
-# That sounds too good. A device that lacks something has to get it from somewhere. What does each stage cost?
+# That sounds too good. What a device doesn't hold, it has to fetch. What does each stage cost?
 #
 # ## ZeRO-1 is a change of layouts
 #
 # We try it on the network that you know: reviews, 1,200 → 48 → 2, and Adam by hand.
-# It trains in float32, so a parameter also takes 16 bytes: weight, gradient, and two averages of 4 bytes each.
-# The next four cells are copied from {lesson:any_mesh}, unchanged. They are folded; just run them.
+# It trains in float32, and a parameter takes 16 bytes here, too: weight, gradient, and two averages of 4 bytes each.
+# There is no second copy of the weights in float32. So of the optimizer state, ZeRO-1 has only the averages to split.
+#
+# The next four cells are those of {lesson:any_mesh}. One thing is new: the step takes its forward pass as an argument,
+# as in {lesson:large_trainings}. They are folded; just run them.
 
 # %% data tags=["known"]
 import numpy as np
@@ -146,9 +150,9 @@ def adam(weight, mean, square, gradient, step, learning_rate):
 
 # %% step tags=["known"]
 @tf.function
-def train_step(model, x, y, step, learning_rate):
+def train_step(forward, model, x, y, step, learning_rate):  # new
     with tf.GradientTape() as tape:
-        logits = logits_of(model.weights, x)
+        logits = forward(model.weights, x)  # new
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
             y, logits
         )
@@ -188,7 +192,7 @@ def variable(array, layout):
 
 
 # %% model-text [markdown]
-# The model of {lesson:any_mesh} gave each of Adam's averages, its slots, the layout of its weight. But why should it?
+# In {lesson:any_mesh}, Adam's two averages (its *slots*) had the same layout as their weight. Nothing says they must.
 # Let's give the averages layouts of their own:
 
 
@@ -223,7 +227,7 @@ replicated = {
 data_parallel = Model(replicated, replicated)
 
 # %% sharded-text [markdown]
-# For ZeRO-1, **shard** the averages over `batch`. So far they're replicated.
+# ZeRO-1 changes only the averages. They were replicated; now we **shard** them over `batch`.
 
 # %% sharded
 sharded = dict(replicated)
@@ -244,7 +248,7 @@ except tf.errors.OpError as error:
     print(last_line(error))
 
 # %% two-numbers-read [markdown]
-# They can't. So the averages of `b2` stay replicated. At 8 bytes each, that hardly matters.
+# Not in DTensor: it only cuts an axis into equal parts. (PyTorch's FSDP would pad it.) So the averages of `b2` stay replicated. At 8 bytes each, that hardly matters.
 # What does device 0 hold now?
 
 # %% zero-1
@@ -260,40 +264,41 @@ def bytes_on_device_0(variables):
 
 for model in [data_parallel, zero_1]:
     weights = bytes_on_device_0(model.weights)
-    means = bytes_on_device_0(model.means)
-    squares = bytes_on_device_0(model.squares)
-    print(f"weights {weights:,}, averages {means + squares:,} bytes")
+    average = bytes_on_device_0(model.means)
+    print(f"weights {weights:,}, each average {average:,} bytes")
 
 # %% zero-1-read [markdown]
-# An eighth, apart from the 16 bytes for `b2`. We changed three layouts, and not a word of the step.
+# An eighth, apart from the 8 bytes for `b2`. We changed three layouts, and not a word of the step.
 #
 # What does the step do now? Walk through its update as device 0. You get the same summed gradients as before.
 # You have an eighth of each average. What can you compute, and what will be missing when the next step begins?
-# As before, we count the bytes that each device ends up with.
+# As always, a collective counts with the size of the array that each device ends up with, however that array got there.
 
 # %% predict-bytes [markdown]
 # Eight devices train a network whose variables hold 230,984 bytes: `W1`, `b1`, `W2`, and the 8 bytes of `b2`.
 # Data parallelism all-reduces four gradients, the loss and the accuracy: 230,992 bytes in all.
 # Now Adam's averages of `W1`, `b1` and `W2` are sharded over the eight devices, and the weights are still replicated.
+# On this CPU, the gradients are still all-reduced.
+# A collective counts with the size of the array that each device ends up with.
 # How many bytes do the collectives of a step carry?
 #
 # - [ ] `230992` 230,992, as before
 #   Then each device would be left with an eighth of each new weight, and the next forward pass needs all of them.
-# - [ ] `259864` 259,864, an eighth more
-#   A device does contribute only an eighth of each weight. But what counts is what it ends up with: all of it.
-# - [x] `461968` 461,968, twice as many
-#   The gradients are added up as before. Then each device computes an eighth of each new weight,
-#   and the three weights are gathered: 230,976 bytes, all but `b2`.
-# - [ ] `923920` 923,920, four times as many
+# - [ ] `259864` 259,864, about an eighth more
+#   It would be so if each device received only its eighth of the summed gradients, 28,872 bytes. But an all-reduce brings it the whole sum.
+# - [x] `461968` 461,968, almost twice as many
+#   The gradients are added up as before. But now each device can update only its eighth of `W1`, `b1` and `W2`,
+#   so the new values have to be gathered: 230,976 bytes, all but `b2`.
+# - [ ] `923920` 923,920, almost four times as many
 #   That gathers both averages, too. But they are never needed whole: each device updates its own eighth.
 
 # %% reveal-bytes
 from course_lib import collectives
 
 
-def payload_of(found):
+def payload_of(exchanges):
     payload = 0
-    for each in found:
+    for each in exchanges:
         payload += each.payload_bytes
     return payload
 
@@ -302,14 +307,16 @@ RATE = np.float32(3e-3)
 STEP = np.float32(1)
 x = place(train_x[:64], replicated["x"])
 y = place(train_y[:64], replicated["y"])
-of_zero_1 = collectives(train_step, zero_1, x, y, STEP, RATE)
-reveal("zero_and_fsdp-bytes", payload_of(of_zero_1))
+zero_1_list = collectives(
+    train_step, logits_of, zero_1, x, y, STEP, RATE
+)
+reveal("zero_and_fsdp-bytes", payload_of(zero_1_list))
 
 # %% found-text [markdown]
 # Here they are, one by one:
 
 # %% found
-for each in of_zero_1:
+for each in zero_1_list:
     print(each)
 
 # %% found-read [markdown]
@@ -323,25 +330,27 @@ for each in of_zero_1:
 from course_lib import about
 
 
-def losses_of_run(model, layouts):
+def losses_of_run(forward, model, layouts):
     losses = []
     for step in range(20):
         rows = slice(step * 64, (step + 1) * 64)
         x = place(train_x[rows], layouts.get("x"))
         y = place(train_y[rows], layouts.get("y"))
         number = np.float32(step + 1)
-        loss, _ = train_step(model, x, y, number, RATE)
+        loss, _ = train_step(forward, model, x, y, number, RATE)
         losses.append(float(loss))
     return np.array(losses)
 
 
-one = losses_of_run(Model({}, {}), {})
-trained = losses_of_run(Model(replicated, sharded), replicated)
-apart = np.abs(trained - one)
-print("largest difference of 20 losses", about(max(apart), 0, 1e-5))
+one = losses_of_run(logits_of, Model({}, {}), {})
+eight = losses_of_run(
+    logits_of, Model(replicated, sharded), replicated
+)
+largest = max(np.abs(eight - one))
+print("largest difference of 20 losses", about(largest, 0, 1e-5))
 
 # %% same-read [markdown]
-# The same training, up to rounding, with an eighth of the averages. But look at the price: twice the bytes!
+# The same training, up to rounding, with an eighth of the averages. But look at the price: almost twice the bytes!
 #
 # ## Twice the bytes?
 #
@@ -355,30 +364,58 @@ print("largest difference of 20 losses", about(max(apart), 0, 1e-5))
 # You know both from {lesson:all_reduce}: a ring all-reduce *is* a reduce-scatter followed by an all-gather.
 # ZeRO-1 only puts the update between the two halves:
 #
-# ```
-#                   .------ all-reduce ------.
-# data parallelism  reduce-scatter  all-gather   update 1,200 rows
-# ZeRO-1            reduce-scatter  update 150 rows   all-gather
-# ```
+# | | first | then | last |
+# | --- | --- | --- | --- |
+# | data parallelism | reduce-scatter | all-gather | update 1,200 rows |
+# | ZeRO-1 | reduce-scatter | update 150 rows | all-gather |
 #
 # What is gathered is the new weight, no longer the gradient, and both have the same size.
 # With $S$ bytes and $n$ devices, each device sends $\frac{n - 1}{n} S$ in each half, $2 \frac{n - 1}{n} S$ in all.
 # So ZeRO-1 sends what one all-reduce sends, to the byte.
 #
-# Then why does our list have twice as much? Because of what the CPU runs.
-# By default, TensorFlow on a CPU replaces both halves with a full all-reduce. For the gathers that can be switched off:
+# Then why does our list have almost twice as much? On a CPU, TensorFlow by default runs a full all-reduce in place of either half.
+# So each device ends up with the whole sum of the gradients, where a reduce-scatter would leave it an eighth.
+# That doubles our list. For the gathers, you can switch the all-reduce off:
 
 # %% gathers
-from lessons.layouts.zero_and_fsdp.graphs import with_true_gathers
+from lessons.layouts.zero_and_fsdp.graphs import with_all_gathers
 
-for each in with_true_gathers(train_step, zero_1, x, y, STEP, RATE):
+for each in with_all_gathers(
+    train_step, logits_of, zero_1, x, y, STEP, RATE
+):
     print(each)
 
 # %% gathers-read [markdown]
-# There they are, three true all-gathers: one for each weight whose averages are sharded. Each sends half of what an all-reduce sends.
+# There they are, three all-gathers: one for each weight whose averages are sharded. And yet every number of bytes is the same as before!
 #
-# On a CPU, reduce-scatter has no such switch: every device receives the whole sum and keeps its rows.
-# So our byte counts overstate ZeRO-1's cost.
+# It has to be. Our list counts what a device ends up with, and that is the whole weight, whichever collective brings it.
+# What has changed is what a device *sends*. The two formulas above tell us how much:
+
+# %% sent
+SHARE = 7 / 8  # (n - 1) / n, for eight devices
+sharded_bytes = 230976  # W1, b1 and W2
+other_bytes = 16  # b2, the loss and the accuracy
+
+reduce_scatter = SHARE * sharded_bytes
+all_gather = SHARE * sharded_bytes
+all_reduce = 2 * SHARE * sharded_bytes
+others = 2 * SHARE * other_bytes
+
+sent = {
+    "data parallelism": all_reduce + others,
+    "ZeRO-1, first list": all_reduce + all_reduce + others,
+    "ZeRO-1, second list": all_reduce + all_gather + others,
+    "ZeRO-1 as designed": reduce_scatter + all_gather + others,
+}
+for scheme, size in sent.items():
+    print(f"{scheme:20} sent by each device: {size:7,.0f} bytes")
+
+# %% sent-read [markdown]
+# The collectives of our first list send almost twice as much as data parallelism; those of the second, half as much again.
+# The last line is the ZeRO-1 of its authors. They are right: not one byte more.
+#
+# We can't run that line here, because the reduce-scatters have no such switch.
+# On a CPU, every device gets the whole sum, and throws seven eighths of it away.
 
 # %% note-compiler [markdown]
 # Which switch is that, and does DTensor know the reduce-scatter at all?
@@ -396,13 +433,18 @@ for each in with_true_gathers(train_step, zero_1, x, y, STEP, RATE):
 # - `reduce_scatter(array)` adds up the arrays that the devices bring, and returns your rows of the sum.
 # - `all_gather(rows)` puts the rows of all devices together, and returns the whole.
 # - `momentum(weight, velocity, gradient)` takes some rows, the same rows of all three, and returns their new weight and new velocity.
-#   With one slot instead of Adam's two, the code is shorter, and the question is the same.
+#   It has one slot instead of Adam's two. The code is shorter, and the idea is the same.
 #
 # **Exercise 1.** Write `own_update(weight, velocity, gradient, device)`, the update of one matrix under ZeRO-1.
-# You hold the whole `weight`, *your rows* of the `velocity`, and the `gradient` of your own examples, which has all rows.
-# It's already divided by the size of the whole batch, so the gradients of the devices only have to be added up.
-# `device` is your number. The devices have equally many rows, in the order of their numbers.
-# Return the whole new weight, and your rows of the new velocity.
+# You are the device with the number `device`, and you hold:
+#
+# - `weight`: all rows.
+# - `velocity`: your rows only.
+# - `gradient`: all rows, but from your own examples only.
+#
+# The devices have equally many rows, in the order of their numbers.
+# The gradient is already divided by the size of the whole batch, so the devices' gradients only have to be added up.
+# Return two things: the whole new weight, and your own rows of the new velocity.
 
 # %% exercise-update
 from lessons.layouts.zero_and_fsdp.one_device import all_gather
@@ -424,140 +466,69 @@ def own_update(weight, velocity, gradient, device):
 check("zero_and_fsdp-update", own_update)
 
 # %% exercise-read [markdown]
-# That is all of ZeRO-1. Where is the whole sum of the gradients after the reduce-scatter? Nowhere: each device has its rows of it.
-# Free your local gradient as well, and you have ZeRO-2.
+# That is all of ZeRO-1. After the reduce-scatter, the whole sum of the gradients is nowhere: each device has only its rows of it.
+# But while the backward pass ran, each device held its own gradient whole.
+# ZeRO-2 reduce-scatters each piece of the gradient during the backward pass, and frees it at once.
+
+# %% note-accumulation [markdown]
+# What if you accumulate gradients over micro-batches?
 #
-# One warning, if you accumulate gradients over micro-batches ({lesson:large_trainings}).
-# ZeRO-2 keeps the running sum sharded, so it needs a reduce-scatter after *every* micro-batch.
-# That brings back the traffic that accumulation had saved; ZeRO-1 needs one reduce-scatter a step.
-
-# %% axis-heading [markdown]
-# ## Which axis can take `batch`?
-#
-# We chose the rows of `W1` by hand. On 4 × 2, where `model` splits the hidden units, there is less choice.
-# `W1` is `[unsharded, model]` there: its rows are free, and 1,200 divides by 4. But `b1` is `[model]`, and its only axis is taken.
-#
-# **Exercise 2.** Write `split_over_batch(entries, shape, devices)`.
-# `entries` has one entry per axis: the mesh dimension that splits it, or `WHOLE`. None of them is `"batch"` yet.
-# `shape` is the tensor's global shape, and `devices` the size of the mesh dimension `batch`.
-# Return the entries with `"batch"` on the first axis that can take it. If there is none, return them unchanged.
-
-
-# %% exercise-axis
-def split_over_batch(entries, shape, devices):
-    # solution begin
-    entries = list(entries)
-    for axis, entry in enumerate(entries):
-        if entry == WHOLE and shape[axis] % devices == 0:
-            entries[axis] = "batch"
-            return entries
-    return entries
-    # solution end
-
-
-# %%
-check("zero_and_fsdp-axis", split_over_batch)
-
-# %% grid-text [markdown]
-# With your function (or ours), we can run ZeRO-1 on the grid of {lesson:splitting_the_model}:
-
-# %% grid
-from course_lib import yours_or_ours
-
-split = yours_or_ours("zero_and_fsdp-axis", split_over_batch)
-grid_mesh = dtensor.create_mesh(
-    [("batch", 4), ("model", 2)], device_type="CPU"
-)
-grid = {
-    "x": dtensor.Layout(["batch", WHOLE], grid_mesh),
-    "y": dtensor.Layout(["batch"], grid_mesh),
-    "W1": dtensor.Layout([WHOLE, "model"], grid_mesh),
-    "b1": dtensor.Layout(["model"], grid_mesh),
-    "W2": dtensor.Layout(["model", WHOLE], grid_mesh),
-    "b2": dtensor.Layout([WHOLE], grid_mesh),
-}
-grid_sharded = dict(grid)
-for name, value in values.items():
-    entries = split(grid[name].sharding_specs, value.shape, 4)
-    grid_sharded[name] = dtensor.Layout(entries, grid_mesh)
-    print(name, grid_sharded[name].sharding_specs)
-
-# %% grid-read [markdown]
-# Only the averages of `W1` are split further. Is that enough? And what does a step exchange now?
-
-# %% grid-run
-grid_zero_1 = Model(grid, grid_sharded)
-means = bytes_on_device_0(grid_zero_1.means)
-squares = bytes_on_device_0(grid_zero_1.squares)
-print(f"averages {means + squares:,} bytes")
-
-grid_x = place(train_x[:64], grid["x"])
-grid_y = place(train_y[:64], grid["y"])
-for each in collectives(
-    train_step, grid_zero_1, grid_x, grid_y, STEP, RATE
-):
-    print(each)
-
-# %% grid-run-read [markdown]
-# It is enough. Tensor parallelism alone leaves a device about half of all averages: 230,992 of 461,968 bytes.
-# Now it holds about a quarter of that, 58,192, because nearly all of them belong to `W1`.
-# (That data parallelism's traffic was 230,992 bytes, too, is a coincidence.)
-#
-# Seven of the eight lines are plain tensor parallelism. The second 115,200 is new: it gathers `W1`.
-# ZeRO-1 and tensor parallelism don't get in each other's way.
+# ZeRO-2 keeps the running sum sharded, so it needs a reduce-scatter after *every* micro-batch ({lesson:large_trainings}).
+# So ZeRO-2 gives back the traffic that accumulation saved. FSDP pays even more: two gathers and a reduce-scatter for each micro-batch.
+# ZeRO-1 needs one reduce-scatter a step, however many micro-batches there are.
 
 # %% fsdp-heading [markdown]
 # ## FSDP: the weights, too
 #
-# What is left is the weights. Shard them like the averages, and a device holds an eighth of everything:
+# What is left is the weights. Let's shard them like the averages:
 
 # %% fsdp-held
 all_sharded = Model(sharded, sharded)
 weights = bytes_on_device_0(all_sharded.weights)
-means = bytes_on_device_0(all_sharded.means)
-squares = bytes_on_device_0(all_sharded.squares)
-print(f"weights {weights:,}, averages {means + squares:,} bytes")
+average = bytes_on_device_0(all_sharded.means)
+print(f"weights {weights:,}, each average {average:,} bytes")
 
 # %% no-gather-text [markdown]
-# Is that FSDP already? Let's run the same step, with true gathers, and count.
+# The weights are down to an eighth as well, and again only `b2` is left whole.
+# Is that FSDP already? Let's run the same step and count, from here on with the switch for the gathers set:
 
 # %% no-gather
-found = with_true_gathers(train_step, all_sharded, x, y, STEP, RATE)
-for each in found:
+no_gather_list = with_all_gathers(
+    train_step, logits_of, all_sharded, x, y, STEP, RATE
+)
+for each in no_gather_list:
     print(each)
-print(f"{payload_of(found):,} bytes")
+print(f"{payload_of(no_gather_list):,} bytes")
 
 # %% no-gather-read [markdown]
 # Fifteen collectives, and almost three times the bytes of data parallelism. That is not FSDP.
 #
 # DTensor was told that the weights are sharded, and nothing else. So it worked out for itself how to multiply by sharded weights.
-# Look at the first line: 307,200 bytes are all 64 reviews. It has gathered the *batch* on every device!
-# And each of the five all-to-alls moves a cut to another axis.
+# Look at the first line: 307,200 bytes are all 64 reviews. It has gathered the *batch* on every device, and in the second line `W1` as well!
+# And each of the five all-to-alls takes a tensor that is split along one axis and splits it along another.
 # The losses would be right. It is simply another scheme, and not the one that you wanted.
 #
 # What FSDP wants is simple: gather the weights, and then compute as if they had always been replicated.
-# You have to say so. One function changes, the forward pass:
+# You have to say so, in a forward pass of its own:
 
 
 # %% gather
-def logits_of(weights, x):
+def fsdp_logits(weights, x):
     whole = {}
     for name, weight in weights.items():
-        whole[name] = dtensor.relayout(weight, replicated[name])  # new
-    hidden = tf.nn.relu(x @ whole["W1"] + whole["b1"])
-    return hidden @ whole["W2"] + whole["b2"]
+        whole[name] = dtensor.relayout(weight, replicated[name])
+    return logits_of(whole, x)
 
 
 # %% gather-text [markdown]
-# `train_step` calls `logits_of` by its name, so it will use this one for every model that we build from here on.
-# (To run an earlier cell again, run the first `logits_of` again before it.)
-#
-# And the backward pass? Nothing to write.
-# Differentiating a gather gives a reduce-scatter: each device gets its part of the sum.
+# The backward pass needs no code of its own. Differentiating a gather gives a reduce-scatter: each device gets its part of the sum.
+# On this CPU, it runs as an all-reduce once more.
 
 # %% predict-fsdp [markdown]
-# Under ZeRO-1, a step carries 461,968 bytes: 230,992 in all-reduces, and 230,976 to gather the new weights at the end.
+# On this CPU, a step of ZeRO-1 carries 461,968 bytes: 230,992 in all-reduces that add up the gradients, the loss and the accuracy,
+# and 230,976 to gather the new weights at the end.
 # Under FSDP the weights stay sharded. The step gathers them once, at its beginning, and the backward pass uses what was gathered then.
+# A collective counts with the size of the array that each device ends up with.
 # How many bytes do the collectives of a step carry?
 #
 # - [ ] `230992` 230,992
@@ -570,43 +541,101 @@ def logits_of(weights, x):
 
 # %% reveal-fsdp
 fsdp = Model(sharded, sharded)
-of_fsdp = collectives(train_step, fsdp, x, y, STEP, RATE)
-reveal("zero_and_fsdp-fsdp", payload_of(of_fsdp))
+fsdp_list = collectives(
+    train_step, fsdp_logits, fsdp, x, y, STEP, RATE
+)
+reveal("zero_and_fsdp-fsdp", payload_of(fsdp_list))
 
 # %% fsdp-list-text [markdown]
-# Side by side, the three schemes differ only in where they exchange something:
+# Here are the three schemes side by side. They differ in what they exchange, in when, and in how much each device updates:
 #
-# ```
-# data parallelism          forward  backward  all-reduce      update all
-# ZeRO-1                    forward  backward  reduce-scatter  update 1/8  all-gather
-# FSDP          all-gather  forward  backward  reduce-scatter  update 1/8
-# ```
+# | | before the forward pass | after the backward pass | the update | after the update |
+# | --- | --- | --- | --- | --- |
+# | data parallelism | | all-reduce | of everything | |
+# | ZeRO-1 | | reduce-scatter | of an eighth | all-gather |
+# | FSDP | all-gather | reduce-scatter | of an eighth | |
 #
-# You can see it in FSDP's list, too, with true gathers:
+# FSDP's list shows the same order. Its reduce-scatters stand there as all-reduces, because this is a CPU:
 
 # %% fsdp-list
-for each in with_true_gathers(train_step, fsdp, x, y, STEP, RATE):
+for each in with_all_gathers(
+    train_step, fsdp_logits, fsdp, x, y, STEP, RATE
+):
     print(each)
 
-trained = losses_of_run(Model(sharded, sharded), sharded)
-apart = np.abs(trained - one)
-print("largest difference of 20 losses", about(max(apart), 0, 1e-5))
+eight = losses_of_run(fsdp_logits, Model(sharded, sharded), sharded)
+largest = max(np.abs(eight - one))
+print("largest difference of 20 losses", about(largest, 0, 1e-5))
 
 # %% fsdp-read [markdown]
 # The gathers of `b1`, `W2` and `W1` come first, then the loss, the accuracy, and the sums of the four gradients.
 # Nothing follows: each device updates its own eighth and keeps it. And it's the same training once more.
 #
-# But think of a model with many layers. The backward pass needs the weights once more, for the gradient of each layer's input.
-# So by the end of the forward pass *all* of them would be there, gathered, and waiting.
-# A large FSDP run doesn't do that. It frees each layer after its forward pass, and gathers it once more for the backward pass:
+# But think of a model with many layers. FSDP wants to gather *one layer at a time*. Does ours?
+# By default, TensorFlow fuses collectives where it can ({lesson:all_reduce}).
+# Here is the forward pass as it really runs, without our switch and with `combine=True`:
+
+# %% fused
+@tf.function
+def forward_pass(forward, model, x):
+    return forward(model.weights, x)
+
+
+for each in collectives(
+    forward_pass, fsdp_logits, fsdp, x, combine=True
+):
+    print(each)
+
+# %% fused-read [markdown]
+# One message! It carries all three weights, 230,976 bytes, and a little padding.
+# The whole model lies on every device before the first multiplication, and no loss tells you.
+# With 7 billion parameters, that is 14 GB of gathered weights, on top of the 14 GB that FSDP left.
+# Freeing each layer after its use comes too late.
 #
-# ```
-# forward   gather layer 1, use, free   gather layer 2, use, free
-# backward  gather layer 2, use, free   gather layer 1, use, free
-# ```
+# Why do they all come at once? A gather needs only its variable, so no gather has to wait for an earlier layer.
+#
+# Let's make it wait. Multiply the sum of the hidden units by zero, and add that to `W2` before it is gathered.
+# This gives the gather a **data dependency** on the hidden units: it can't begin until they are computed.
+# We know that we add zero. The compiler doesn't: zero times infinity is NaN.
+
+
+# %% gathered-hidden
+def gathered_hidden(x, W1, b1):
+    W1 = dtensor.relayout(W1, replicated["W1"])
+    b1 = dtensor.relayout(b1, replicated["b1"])
+    return tf.nn.relu(x @ W1 + b1)
+
+
+# %% in-turn
+def logits_in_turn(weights, x):
+    hidden = gathered_hidden(x, weights["W1"], weights["b1"])
+    zero = 0 * tf.reduce_sum(hidden)  # new
+    W2 = dtensor.relayout(weights["W2"] + zero, replicated["W2"])
+    return hidden @ W2 + weights["b2"]
+
+
+for each in collectives(
+    forward_pass, logits_in_turn, fsdp, x, combine=True
+):
+    print(each)
+
+# %% in-turn-read [markdown]
+# Now the first message carries only `W1` and `b1`. (It looks as large as before, because fused messages are padded to a multiple of 4,096 bytes.)
+# The 384 bytes of `W2` come last, after the hidden units.
+# The sum of the hidden units costs 4 bytes.
+#
+# In a deep model, a device could now free each layer's weights before it gathers the next.
+# There is one obstacle left: the backward pass needs them once more, for the gradient of the layer's input.
+# So a large FSDP run gathers each layer twice:
+#
+# | | first | then |
+# | --- | --- | --- |
+# | forward pass | gather layer 1, use it, free it | gather layer 2, use it, free it |
+# | backward pass | gather layer 2, use it, free it | gather layer 1, use it, free it |
 #
 # Two all-gathers and a reduce-scatter: a device sends $3 \frac{n - 1}{n} S$, half as much again as under data parallelism.
-# How do you get the second gather? The answer comes from something else that a device stores and doesn't need.
+# In PyTorch, the second gather is a setting of its own, `reshard_after_forward`.
+# Ours will come along with another saving: dropping one more thing that a device stores and doesn't need.
 
 # %% activations-heading [markdown]
 # ## The last thing to drop
@@ -631,31 +660,24 @@ memory_picture(
 )
 
 # %% activations-read [markdown]
-# After FSDP, the activations are the largest part by far: 36.5 GB. They belong to a device's own examples, so there is no second copy to drop.
-# But does a device need them *now*, as long as the backward pass is still far away?
+# After FSDP, the activations are the largest part by far: 36.5 GB. With the other 14 that makes 50.5, and with twice as many texts, 80 GB would not be enough.
+# They belong to a device's own examples, so there is no second copy to drop.
+# But does a device need them *now*, with the backward pass still far off?
 #
-# No. It can keep only the input of each layer, 2 bytes a number in bfloat16, and compute the rest once more when the backward pass comes to that layer.
-# While it's at that layer, the layer's own 1.1 GB come on top.
-# This is **activation recomputation**, also called *activation checkpointing*.
-# It trades arithmetic for memory: one more forward pass adds about a third to the arithmetic.
+# It can just as well keep only the input of each layer, 2 bytes a number in bfloat16, and compute the rest once more when the backward pass comes to that layer.
+# This is **activation recomputation**, also called *activation checkpointing*. In the picture it leaves 2.1 of the 36.5 GB.
+# While a device is at a layer, that layer's own 1.1 GB come on top.
 #
-# Our network has one hidden layer, so we drop its units. As FSDP does, the layer gathers its weights first:
-
-
-# %% gathered-hidden
-def gathered_hidden(x, W1, b1):
-    W1 = dtensor.relayout(W1, replicated["W1"])
-    b1 = dtensor.relayout(b1, replicated["b1"])
-    return tf.nn.relu(x @ W1 + b1)
-
-
-# %% gradients-with-text [markdown]
-# The rest of the network gets this layer as an argument, so that we can hand in one that recomputes.
-# We need no more than the gradients, because the update stays as it was:
+# So we save memory, and pay in arithmetic. A backward pass takes about twice the arithmetic of a forward pass, so a second forward pass adds about a third.
+#
+# Our network has just one hidden layer, `gathered_hidden`, so its output is what we'll recompute.
+# The next function takes the layer as an argument, so that we can swap in a version that recomputes.
+# It stops at the gradients, because the update doesn't change:
 
 
 # %% gradients-with
 def gradients_with(hidden_layer, model, x, y):
+    # The layer gets tensors; a tape must be told to watch those
     weights = {}
     for name, weight in model.weights.items():
         weights[name] = weight.read_value()
@@ -674,6 +696,7 @@ def gradients_with(hidden_layer, model, x, y):
 # TensorFlow's `tf.recompute_grad` turns such a layer into one that is recomputed.
 # Whether it really was shows in the number of matrix multiplications.
 # The forward pass takes two, and the backward pass three: for the gradients of `W2`, of the hidden units and of `W1`.
+# It doesn't take a fourth, because `x` is data and needs no gradient.
 
 # %% predict-matmuls [markdown]
 # The network is `hidden = relu(x @ W1 + b1)`, then `logits = hidden @ W2 + b2`, and `x` is the data.
@@ -691,60 +714,75 @@ def gradients_with(hidden_layer, model, x, y):
 #   The backward pass is not run twice. What is repeated belongs to the forward pass.
 
 # %% reveal-matmuls
-from functools import partial
-
 from lessons.layouts.zero_and_fsdp.graphs import count_matmuls
 
-library = tf.recompute_grad(gathered_hidden)
-step = partial(gradients_with, library)
-matmuls = count_matmuls(step, fsdp, x, y)
+by_library = tf.recompute_grad(gathered_hidden)
+
+
+def step_by_library(model, x, y):
+    return gradients_with(by_library, model, x, y)
+
+
+matmuls = count_matmuls(step_by_library, fsdp, x, y)
 reveal("zero_and_fsdp-matmuls", matmuls)
 
 # %% report-text [markdown]
-# And what does it exchange? Let's print the bytes, for the layer as it was and for the one that is recomputed:
+# And what does it exchange? Let's compare the layer as it was with the one that is recomputed. The size in bytes tells us which weight it is. A `?` is none of them:
 
 
 # %% report
+NAMES = {230400: "W1", 192: "b1", 384: "W2", 8: "b2"}
+
+
 def report(title, hidden_layer):
-    step = partial(gradients_with, hidden_layer)
+    def step(model, x, y):
+        return gradients_with(hidden_layer, model, x, y)
+
     gathered = []
     summed = []
-    for each in with_true_gathers(step, fsdp, x, y):
+    for each in with_all_gathers(step, fsdp, x, y):
+        size = each.payload_bytes
+        named = f"{NAMES.get(size, '?')} {size}"
         if each.kind == "all-gather":
-            gathered.append(each.payload_bytes)
+            gathered.append(named)
         else:
-            summed.append(each.payload_bytes)
+            summed.append(named)
     print(title)
     print("  matmuls: ", count_matmuls(step, fsdp, x, y))
-    print("  gathered:", *gathered)
-    print("  summed:  ", *summed)
+    print("  gathered:", ", ".join(gathered))
+    print("  summed:  ", ", ".join(summed))
 
 
-report("kept", gathered_hidden)
-report("tf.recompute_grad", library)
+report("not recomputed", gathered_hidden)
+report("tf.recompute_grad", by_library)
 
 # %% report-read [markdown]
-# The 230,400 bytes are `W1`, gathered, and its gradient, summed. With recomputation `W1` is gathered *twice*.
-# That is FSDP's second gather! The gather stands inside the layer, so it is recomputed along with it.
-# A device no longer keeps gathered weights until the backward pass, only its own shard.
+# The weights are gathered, and their gradients summed. With recomputation, `W1` and `b1` are gathered *twice*.
+# The gather stands inside the layer, so it is recomputed along with it.
+#
+# In a layer further up, that is FSDP's second gather: a device needn't keep the gathered weights for the gradient of the layer's input.
+# Our layer is the first one. Its input is data, so nothing kept the gathered `W1` anyway, and gathering it again is just the price of recomputing.
 #
 # But what are the 12,288 bytes? That is 64 × 48 numbers: the gradient of the hidden units, all 64 rows of it, gathered on every device.
 # `tf.recompute_grad` flattens this gradient on the way, and to flatten it, DTensor gathers it.
 # In a large model that is the activations of the whole batch, in every layer.
 #
-# So let's write it by hand. A **custom gradient** is a function that returns a result and the function of its backward pass.
+# So let's write it by hand. A function with a **custom gradient** returns two things: its result, and a function that does its backward pass.
 # Ours computes the layer again in the backward pass, and differentiates it:
 
 
 # %% naive
+def backward_of_hidden(x, W1, b1, gradient):
+    with tf.GradientTape() as tape:
+        tape.watch([x, W1, b1])
+        hidden = gathered_hidden(x, W1, b1)
+    return tape.gradient(hidden, [x, W1, b1], gradient)
+
+
 @tf.custom_gradient
 def naive(x, W1, b1):
     def backward(gradient):
-        with tf.GradientTape() as tape:
-            tape.watch([W1, b1])
-            hidden = gathered_hidden(x, W1, b1)
-        grad_W1, grad_b1 = tape.gradient(hidden, [W1, b1], gradient)
-        return None, grad_W1, grad_b1  # x is data
+        return backward_of_hidden(x, W1, b1, gradient)
 
     return gathered_hidden(x, W1, b1), backward
 
@@ -754,45 +792,52 @@ report("by hand", naive)
 # %% naive-read [markdown]
 # The 12,288 bytes are gone. But five matrix multiplications! *Nothing was recomputed*, and nothing was gathered again.
 # When TensorFlow compiles a step, it merges equal computations (**common subexpression elimination**), and here it found the same layer twice.
-# The result is right, the code says "recompute", and no memory is saved.
+# The code says "recompute", and no memory is saved.
 #
-# To prevent that, give the second computation a **data dependency** on something that exists only in the backward pass: the gradient.
-# Zero times its sum will do. We know it's zero. The compiler can't: zero times infinity is NaN.
+# Our zero helps once more. Make the second computation wait for something that exists only in the backward pass: the gradient.
 
 
 # %% late
 @tf.custom_gradient
 def recomputed_hidden(x, W1, b1):
     def backward(gradient):
-        zero = 0 * tf.reduce_sum(gradient)  # known only now
-        with tf.GradientTape() as tape:
-            tape.watch([W1, b1])
-            hidden = gathered_hidden(x, W1 + zero, b1 + zero)  # new
-        grad_W1, grad_b1 = tape.gradient(hidden, [W1, b1], gradient)
-        return None, grad_W1, grad_b1
+        zero = 0 * tf.reduce_sum(gradient)  # new
+        return backward_of_hidden(
+            x, W1 + zero, b1 + zero, gradient  # new
+        )
 
     return gathered_hidden(x, W1, b1), backward
 
 
 report("by hand, with a zero", recomputed_hidden)
 
+
+def gradient_of_W1(hidden_layer):
+    @tf.function
+    def step(model, x, y):
+        return gradients_with(hidden_layer, model, x, y)
+
+    gradients = step(fsdp, x, y)
+    return dtensor.unpack(gradients["W1"])[0].numpy()
+
+
+kept = gradient_of_W1(gathered_hidden)
+again = gradient_of_W1(recomputed_hidden)
+largest = np.max(np.abs(again - kept))
+print("largest difference of gradients", about(largest, 0, 1e-7))
+
 # %% late-read [markdown]
-# Six matrix multiplications, `W1` gathered twice, and no 12,288. The sum of the gradient costs 4 bytes.
+# Six matrix multiplications, `W1` gathered twice, and no 12,288. The sum of the gradient costs 4 bytes. And the gradient of `W1` is the same.
 #
 # The layer has three inputs. We added the zero to the weights. Wouldn't it do to add it to `x`?
-# The folded cell does that, and is otherwise the same:
 
 
-# %% late-x tags=["known"]
+# %% late-x
 @tf.custom_gradient
 def zero_on_x(x, W1, b1):
     def backward(gradient):
         zero = 0 * tf.reduce_sum(gradient)
-        with tf.GradientTape() as tape:
-            tape.watch([W1, b1])
-            hidden = gathered_hidden(x + zero, W1, b1)  # new
-        grad_W1, grad_b1 = tape.gradient(hidden, [W1, b1], gradient)
-        return None, grad_W1, grad_b1
+        return backward_of_hidden(x + zero, W1, b1, gradient)  # new
 
     return gathered_hidden(x, W1, b1), backward
 
@@ -801,10 +846,11 @@ report("by hand, with the zero on x", zero_on_x)
 
 # %% late-x-read [markdown]
 # Six matrix multiplications again, but `W1` is gathered only once! The product is recomputed, and the gather isn't:
-# both gathers now have the same input, so the compiler has merged them. The gathered `W1` is kept from the forward pass to the backward pass,
-# and that's what FSDP wants to avoid. So the zero belongs on the weights, *before* their gather.
+# the weights that go into the second gather are exactly those of the first, so the compiler does it only once.
+# The gathered `W1` is kept from the forward pass to the backward pass, and that's what FSDP wants to avoid. So the zero belongs on the weights, *before* their gather.
 #
-# Do this to every layer, and a device can drop each one, weights and activations, as soon as the next one has its input.
+# In a deep model, give every layer both zeros: one in the forward pass, so that its gather waits, and one in the backward pass, so that it gathers again.
+# As soon as a layer has handed its output on, a device can then drop the layer's gathered weights and its activations, all but its input.
 
 # %% note-zero [markdown]
 # Can the zero do harm?
@@ -824,7 +870,7 @@ report("by hand, with the zero on x", zero_on_x)
 #
 # Our step computes all new values first, and writes them afterwards.
 # An Adam that writes its averages and then reads them back trains wrongly in DTensor, silently ({lesson:from_scratch}).
-# How much do its twenty losses differ from those of one device? We measured that in two set-ups:
+# Here is how far its twenty losses stray from those of one device:
 #
 # | | largest difference of a loss | last loss (right: 0.6440) |
 # | --- | --- | --- |
@@ -832,7 +878,86 @@ report("by hand, with the zero on x", zero_on_x)
 # | ZeRO-1 | 9.1e-4 | 0.6441 |
 #
 # Under ZeRO-1 the same mistake changes no loss by even 0.001, and no curve would show it.
-# A right step stays within 1e-6. So compare with one device, and don't be content with "about the same".
+# A right step stays within 1e-6. So when you compare with one device, don't put up with 0.001.
+
+# %% axis-heading [markdown]
+# ## Which axis can take `batch`?
+#
+# Large training runs often use ZeRO together with tensor parallelism, and there our layouts need one more thought.
+# So far we have always sharded the first axis. On a grid, there is less choice.
+# Take the 4 × 2 grid of {lesson:splitting_the_model}. There, `model` already splits the columns of `W1`.
+# Its rows are still free, and 1,200 rows go evenly onto 4 devices. But `b1` has only one axis, and `model` has taken it.
+#
+# So in DTensor, an axis can take `batch` if no mesh dimension splits it yet, and if its size can be divided by the number of devices.
+#
+# **Exercise 2.** Write `split_over_batch(entries, shape, devices)`.
+# `entries` is a list with one entry per axis: the mesh dimension that splits it, or `WHOLE`. None of them is `"batch"` yet.
+# `shape` is the tensor's global shape, and `devices` the size of the mesh dimension `batch`.
+# Find the first axis that can take `batch`, and return the list with that axis's entry replaced by `"batch"`.
+# If there is none, return the list unchanged.
+
+
+# %% exercise-axis
+def split_over_batch(entries, shape, devices):
+    # solution begin
+    entries = list(entries)
+    for axis, entry in enumerate(entries):
+        if entry == WHOLE and shape[axis] % devices == 0:
+            entries[axis] = "batch"
+            return entries
+    return entries
+    # solution end
+
+
+# %%
+check("zero_and_fsdp-axis", split_over_batch)
+
+# %% grid-text [markdown]
+# With your function (or ours), we can run ZeRO-1 on that grid:
+
+# %% grid
+from course_lib import yours_or_ours
+
+split = yours_or_ours("zero_and_fsdp-axis", split_over_batch)
+grid_mesh = dtensor.create_mesh(
+    [("batch", 4), ("model", 2)], device_type="CPU"
+)
+grid = {
+    "x": dtensor.Layout(["batch", WHOLE], grid_mesh),
+    "y": dtensor.Layout(["batch"], grid_mesh),
+    "W1": dtensor.Layout([WHOLE, "model"], grid_mesh),
+    "b1": dtensor.Layout(["model"], grid_mesh),
+    "W2": dtensor.Layout(["model", WHOLE], grid_mesh),
+    "b2": dtensor.Layout([WHOLE], grid_mesh),
+}
+grid_sharded = dict(grid)
+for name, value in values.items():
+    entries = split(grid[name].sharding_specs, value.shape, 4)
+    grid_sharded[name] = dtensor.Layout(entries, grid_mesh)
+    print(name, grid_sharded[name].sharding_specs)
+
+# %% grid-read [markdown]
+# Only the averages of `W1` are split further. `W2` has a free axis as well, but its 2 columns are too few for 4 devices.
+# Is `W1` alone worth it? And what does a step exchange now?
+
+# %% grid-run
+grid_zero_1 = Model(grid, grid_sharded)
+average = bytes_on_device_0(grid_zero_1.means)
+print(f"each average {average:,} bytes")
+
+grid_x = place(train_x[:64], grid["x"])
+grid_y = place(train_y[:64], grid["y"])
+for each in with_all_gathers(
+    train_step, logits_of, grid_zero_1, grid_x, grid_y, STEP, RATE
+):
+    print(each)
+
+# %% grid-run-read [markdown]
+# It is: 29,096 bytes. Tensor parallelism alone would leave 115,496, about half of each average.
+# ZeRO-1 cuts that to about a quarter, because almost every one of those bytes belongs to `W1`.
+#
+# Seven of the eight lines are plain tensor parallelism. The all-gather is new: it brings together the new `W1`.
+# ZeRO-1 and tensor parallelism don't get in each other's way.
 
 # %% plain-heading [markdown]
 # ## The plain program
@@ -840,16 +965,14 @@ report("by hand, with the zero on x", zero_on_x)
 # [`zero_and_fsdp.py`](../plain/zero_and_fsdp.py) puts it all together, with TensorFlow and NumPy alone:
 # gradients accumulated over four micro-batches, clipping by the global norm, bfloat16, and `--shard none`, `optimizer` or `variables`.
 # It compares every loss and every norm with those of one device.
-#
-# How can a device clip if it has only its rows of a gradient? DTensor adds up the norm.
-# Each sharded gradient costs one more all-reduce, of 4 bytes, under ZeRO-1 as under FSDP.
+# Each device keeps the sum of its own gradients whole, so its `variables` is FSDP without sharded gradients.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
 # - Ask of every number in memory whether this device needs it now. Data parallelism never asks, and keeps 16 bytes for each parameter on every device.
 # - ZeRO-1 shards what only the update needs. FSDP shards the weights, too, and gathers them to compute. Both train as one device does, up to rounding.
-# - Code that says "recompute" may recompute nothing. Count the matrix multiplications, and compare the losses with one device.
+# - Code that gathers layer by layer may gather all layers at once, and code that says "recompute" may recompute nothing. List what really runs.
 #
 # {Lesson:save_and_serve} takes the trained weights off the mesh altogether.
 
