@@ -25,7 +25,7 @@ layouts = {
     "b2": dtensor.Layout([WHOLE], mesh),
 }
 
-# Drawn in place of trained: any_mesh.py trains on a mesh
+# Random, not trained: any_mesh.py trains on a mesh
 rng = np.random.default_rng(0)
 values = {
     "W1": rng.normal(0, 0.3, (1200, 48)).astype("float32"),

@@ -8,17 +8,17 @@
 #
 # Serving is the last step, and its worst mistakes are silent.
 # The process behind a web page has no mesh.
-# It has neither your notebook nor your classes, and perhaps not even Python.
+# It has neither your notebook nor your classes.
 # So *how does the model leave the mesh*, and what has to leave with it?
 #
 # This lesson follows the model all the way out.
 # You bring the weights onto one device, find out what happened to your colleague,
 # and pack everything needed for an answer into one folder.
-# Then you ask that folder from a process that knows nothing but TensorFlow.
+# Then you send it texts from a process that knows nothing but TensorFlow.
 #
 # **After this lesson you can**
 #
-# - bring a sharded checkpoint onto one device, and refuse a restore that restores nothing;
+# - bring a sharded checkpoint onto one device, with an error if any variable gets no value;
 # - export a model together with its preprocessing, so that it takes texts;
 # - test an export in the way its users will use it.
 #
@@ -37,9 +37,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% data-text [markdown]
 # ## Onto one device
 #
-# First we need a trained model on a mesh. It is the one of {lesson:any_mesh}, on 4 × 2 devices,
-# trained with Adam for two epochs on our invented reviews.
-# The next five cells are folded, and you need only run them.
+# First we need a trained model on a mesh.
+# We take that of {lesson:any_mesh}: 4 × 2 devices, and two epochs of Adam on our invented reviews.
+# The next five cells are folded; just run them.
 
 # %% data tags=["known"]
 import numpy as np
@@ -165,8 +165,8 @@ while step < 2 * steps_per_epoch:
     step.assign_add(1)
 
 # %% on-mesh-text [markdown]
-# How good is it? All eight devices look at the 2,000 test reviews, which it has never seen.
-# For each one, the model gives the probability that the review is good:
+# How good is it? We run it on the 2,000 test reviews, which it has never seen, with all eight devices sharing the work.
+# For each review, the model gives the probability that it is good:
 
 # %% on-mesh
 from course_lib import about, show, to_numpy
@@ -180,7 +180,8 @@ def accuracy_of(good):
 
 
 logits = logits_of(trained.weights, place(test_x, layouts["x"]))
-on_mesh = tf.nn.softmax(to_numpy(logits))[:, 1].numpy()
+probabilities = tf.nn.softmax(to_numpy(logits)).numpy()
+on_mesh = probabilities[:, 1]  # column 1: good
 print("accuracy", about(accuracy_of(on_mesh), 0.80, 0.92))
 
 show(trained.weights["W1"])
@@ -189,8 +190,8 @@ show(trained.weights["W1"])
 # There are your 87 of 100. And here is the problem: no device has the whole `W1`.
 # Four of them hold its left half, and four its right half.
 #
-# A **checkpoint** is the way out. You know from {lesson:any_mesh} that it stores each half once,
-# together with its place in the whole, and that it knows nothing of a mesh.
+# A checkpoint is the way out.
+# As you saw in {lesson:any_mesh}, it stores each half once, along with where it belongs, and records nothing about the mesh.
 # So a program without any mesh can read it, too.
 # We save the model and the number of steps:
 
@@ -205,59 +206,71 @@ path = checkpoint.write(str(folder / "trained"))
 # %% one-text [markdown]
 # The weights are variables on a mesh, and `step` is an ordinary one. A checkpoint takes both.
 #
-# Now a program without a mesh reads the weights into ordinary variables.
-# How many of their numbers differ from those on the mesh?
+# Now we read the weights into ordinary variables, on one device.
+# How many of the numbers come out different?
 
 # %% one
-one = Model({})
+no_mesh = {}
+one = Model(no_mesh)  # ordinary variables
 tf.train.Checkpoint(model=one).read(path)
 
 for name, weight in one.weights.items():
-    there = to_numpy(trained.weights[name].value())
-    print(name, np.sum(weight.numpy() != there), "differ")
+    on_the_mesh = to_numpy(trained.weights[name].value())
+    print(name, np.sum(weight.numpy() != on_the_mesh), "differ")
 
 # %% one-read [markdown]
-# None. TensorFlow has put the halves together, and every bit is right. That was easy!
+# None. TensorFlow has put the pieces together, and every bit is right. That was easy!
 #
 # Perhaps too easy. The program that serves a model is usually not the one that trained it.
 # Suppose that somebody else's program calls its model `network` instead of `model`:
 
 # %% other
-other = Model({})
+other = Model(no_mesh)
 tf.train.Checkpoint(network=other).read(path)
 
-good = tf.nn.softmax(logits_of(other.weights, test_x))[:, 1].numpy()
-changed = np.sum(other.weights["W1"].numpy() != values["W1"])
+changed = 0
+for name, weight in other.weights.items():
+    changed += np.sum(weight.numpy() != values[name])
 print(changed, "numbers changed")
+
+probabilities = tf.nn.softmax(logits_of(other.weights, test_x))
+good = probabilities[:, 1].numpy()
 print("accuracy", about(accuracy_of(good), 0.40, 0.60))
 
 # %% other-read [markdown]
 # Not a single number was restored. The names didn't match: the file has `model/weights/W1`,
 # and this program asked for `network/weights/W1`.
 # It kept its random initial values, and would answer every user with them.
-# That isn't what happened to your colleague, since her weights are right. We'll come to her.
+# Is that what happened to your colleague? It can't be: her weights are right. We'll get to her.
 #
-# Did TensorFlow really say nothing? It logs warnings, which the first cell of our notebooks hides.
-# But they come late: not when you restore, but when Python destroys the object that `read` returned.
-# The next cell lets them through, restores again, destroys that object with `del`, and prints the first three:
+# Did TensorFlow really say nothing? It logged warnings, which the first cell of our notebooks hides.
+# They come only when Python has destroyed both the `Checkpoint` and the object that `read` returned.
+# In the cell above nobody kept either of them, so the warnings came at once. In a program that keeps one, they come much later, or never.
+# Let's restore once more, and look into the log this time:
 
-# %% warning tags=["known"]
-messages = []
+# %% log tags=["known"]
+def logged_by(action):
+    messages = []
+
+    def keep(record):
+        messages.append(record.getMessage())
+        return False  # don't print it here as well
+
+    logger = tf.get_logger()
+    logger.addFilter(keep)
+    logger.setLevel("WARNING")
+    action()
+    logger.setLevel("ERROR")
+    logger.removeFilter(keep)
+    return messages
 
 
-def keep(record):
-    messages.append(record.getMessage())
-    return False  # don't print it here as well
+# %% warning
+def restore_network():
+    tf.train.Checkpoint(network=other).read(path)
 
 
-logger = tf.get_logger()
-logger.addFilter(keep)
-logger.setLevel("WARNING")
-unmatched = tf.train.Checkpoint(network=other).read(path)
-del unmatched
-logger.setLevel("ERROR")
-logger.removeFilter(keep)
-
+messages = logged_by(restore_network)
 print(len(messages), "warnings, the first three:")
 for message in messages[:3]:
     print("-", message.split(". ")[0])
@@ -267,8 +280,8 @@ for message in messages[:3]:
 # the step, four weights, and Adam's eight averages.
 # In the log of a server, among a thousand other lines, who would see them?
 #
-# So keep the object that `read` returns, and ask *it*.
-# `assert_existing_objects_matched` raises an error if a variable of this program got no value:
+# So don't wait for warnings. Keep the object that `read` returns:
+# its method `assert_existing_objects_matched` raises an error if an existing variable of this program got no value:
 
 # %% refused tags=["error"]
 from course_lib import last_line
@@ -283,18 +296,26 @@ except AssertionError as error:
 # The twelve are the four weights and the eight averages of `other`.
 # With this line, a server stops before it answers its first user.
 
+# %% note-lazy [markdown]
+# Which variables are *existing*?
+#
+# Those that have been made so far. A Keras model that hasn't been built has no weights yet,
+# nor has a module that makes them when it is called for the first time.
+# With wrong names in the file, the assertion passes all the same, and the first call makes random weights.
+# So build such a model first. Then read, and assert.
+
 # %% note-consumed [markdown]
 # What about `assert_consumed`?
 #
-# It is stricter: it also wants everything in the file to be used.
+# `assert_consumed` is stricter: it also wants everything in the file to be used.
 # Our good restore would fail it, because it left out the step.
 # That is too strict for a server, which needs neither a step nor Adam's averages.
 # If you leave something out on purpose, use `assert_existing_objects_matched`.
-# It asks for all twelve variables of our `Model({})`, so it would refuse a file with the four weights alone.
-# For such a file, make only these four.
+# It wants a value for all twelve variables of `Model(no_mesh)`, so it would reject a file that holds only the four weights.
+# To read such a file, build an object with just those four.
 #
-# Neither of them compares shapes. With ordinary variables `read` itself does, and refuses a wrong one;
-# {lesson:any_mesh} shows what to do with variables on a mesh.
+# Neither of the two compares shapes. With ordinary variables `read` does, and raises an error if one is wrong.
+# What to do with variables on a mesh is in {lesson:any_mesh}.
 
 # %% note-two-meshes [markdown]
 # Can one checkpoint hold models on two meshes?
@@ -305,10 +326,12 @@ except AssertionError as error:
 
 # %% weights-task [markdown]
 # **Exercise 1.** Write the part of a server that loads the weights.
-# `weights_from(path)` returns a dictionary with the keys of `values`, whose values are ordinary variables or arrays.
-# They come from the checkpoint at `path`, which was written from a `tf.train.Checkpoint(model=..., step=...)`
-# like the one above, on one device or on any mesh.
-# If the file lacks one of the four weights, let it raise an error, whichever you like.
+# `weights_from(path)` returns a dictionary of ordinary variables or arrays, with the keys `W1`, `b1`, `W2` and `b2`.
+# The checkpoint at `path` was written like the one above, with `tf.train.Checkpoint(model=..., step=...)`.
+# The model may have been on one device or on any mesh.
+# Like ours, every file holds Adam's averages, too, so your function may insist on them.
+#
+# If the file lacks one of the four weights, raise an error, whichever you like.
 # The check also tries files in which a weight has another name, and one that has no `model`.
 
 
@@ -328,8 +351,9 @@ check("save_and_serve-weights", weights_from)
 # %% rows-heading [markdown]
 # ## What are 1,200 numbers?
 #
-# The weights are off the mesh, and every bit is right. So are your colleague's, and her page is no better than a coin.
-# What is missing? Look at the whole way from a text to an answer:
+# The weights are off the mesh, and every bit is right.
+# So are your colleague's, and yet her page does no better than a coin toss.
+# What is missing? Here is the whole path from text to answer:
 
 # %% path
 from lessons.layouts.save_and_serve.picture import path_picture
@@ -338,7 +362,7 @@ path_picture()
 
 # %% path-read [markdown]
 # The first arrow is missing. Your model has never seen a text:
-# it was trained on rows of 1,200 numbers, which `data.tf_idf` made of the reviews.
+# it was trained on rows of 1,200 numbers that `data.tf_idf` made from the reviews.
 # A server has to make the same rows, so let's look at how that is done. Keras has a layer for it:
 
 # %% vectorizer
@@ -362,8 +386,9 @@ vectorizer.adapt(
 # `adapt` reads the training reviews, and keeps their 1,199 most frequent words: the **vocabulary**.
 # The most frequent one gets column 1, the next one column 2, and so on. Column 0 is for all words that aren't in the vocabulary.
 #
-# Called with a text, the layer counts its words, and multiplies each count by a number that is small for words that occur in
-# many reviews. That product is called **tf-idf**. Finally the row is scaled to length 1:
+# Given a text, the layer counts how often each word occurs, and multiplies each count by a factor.
+# The more reviews a word occurs in, the smaller is this factor, its *inverse document frequency* (idf).
+# The product is the word's **tf-idf**. Then we scale the row to length 1 ourselves, in `to_rows`:
 
 
 # %% rows
@@ -379,15 +404,17 @@ for column in np.flatnonzero(row):
 
 # %% rows-read [markdown]
 # Three different words, three numbers; the other 1,197 are zero.
-# *Wonderful* occurs twice and has a large number, while the word *a* is so common that it counts for little.
+# *Wonderful* occurs twice and has a large factor.
+# *A* and *story* occur once each, but *a* is the more common word, so its number is smaller.
 #
-# Do raw texts get the same answers as the ready-made rows did on the mesh? Ask the weights on one device:
+# Do raw texts get the same answers as the ready-made rows did on the mesh? Try it with the weights on one device:
 
 
 # %% texts
 def good_of(vectorizer, weights, texts):
     rows = to_rows(vectorizer, tf.constant(texts))
-    return tf.nn.softmax(logits_of(weights, rows))[:, 1].numpy()
+    probabilities = tf.nn.softmax(logits_of(weights, rows))
+    return probabilities[:, 1].numpy()
 
 
 good = good_of(vectorizer, one.weights, test_texts)
@@ -397,9 +424,11 @@ print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 # %% texts-read [markdown]
 # They do, up to rounding. With the right rows, the weights on one device are as good as the mesh.
 #
-# And here is what your colleague did. She had your weights, and the line of code that makes the vectorizer.
-# She didn't have your training reviews, so she let it `adapt` to reviews of her own.
-# We'll use the test reviews in their place. They come from the same source, and most of their words are the same.
+# So what did your colleague do? She had your weights and the code for the vectorizer, but not your training reviews.
+# She called `adapt` with reviews of her own instead.
+#
+# Let's do the same, with the test reviews in the place of hers. They come from the same source.
+# How many words do the two vocabularies have in common?
 
 # %% colleague
 hers = make_vectorizer()
@@ -422,8 +451,8 @@ print(len(common), "of 1199 words are in both")
 #   But 500 columns further down, neighbours occur equally often, and chance decides which of them comes first.
 # - [x] `40` very few of them
 #   Only the commonest words differ enough in frequency to keep their rank.
-#   Further down, neighbours occur almost equally often. In other reviews, a word easily moves by ten places,
-#   and shifts those that it passes.
+#   Further down, neighbours occur almost equally often. Count in other reviews, and a word easily moves up or down
+#   ten places, which shifts every word it passes.
 
 # %% reveal-columns
 same_column = 0
@@ -433,7 +462,7 @@ for column in range(1, 1200):
 reveal("save_and_serve-columns", same_column)
 
 # %% columns-text [markdown]
-# Each row of `W1` belongs to one column.
+# Only 40 of 1,049 keep their column: fewer than one in twenty-five. And each column has a row of `W1` that was trained on its word.
 # For a few rows, compare the word that the row learned with the word that her vectorizer feeds it:
 
 # %% columns
@@ -442,7 +471,7 @@ for column in [1, 2, 3, 10, 100, 500, 1000]:
     print(f"{column:9}   {words[column]:14} {her_words[column]}")
 
 # %% colleague-asked-text [markdown]
-# Row 100 learned what *alice* tells you about a film. Now it's fed *eva*.
+# In the first four lines the words agree. But row 100 learned what *alice* tells you about a film, and now it's fed *eva*.
 # How accurate are your weights on her rows?
 
 # %% colleague-asked
@@ -454,24 +483,24 @@ print("accuracy", about(accuracy_of(good), 0.40, 0.60))
 # But her rows have 1,200 columns, just as they should, so every shape fits, and nothing complains.
 #
 # The weights mean nothing without the vocabulary. So *the vectorizer has to leave together with the weights.*
-# Can it simply go into the checkpoint? TensorFlow writes it without complaint:
+# Can it simply go into the checkpoint? Let's try:
 
 # %% both
 both = tf.train.Checkpoint(model=one, vectorizer=vectorizer)
 path_of_both = both.write(str(folder / "both"))
 
 # %% lost-text [markdown]
-# It can be restored, too, and the assertion passes:
+# TensorFlow wrote it without complaint. Now let's restore both, with the assertion:
 
 # %% lost
 empty = make_vectorizer()
-restored = tf.train.Checkpoint(model=Model({}), vectorizer=empty)
+restored = tf.train.Checkpoint(model=Model(no_mesh), vectorizer=empty)
 status = restored.read(path_of_both)
 status.assert_existing_objects_matched()
 print("all variables restored")
 
 # %% first-text [markdown]
-# Then the first text arrives:
+# The assertion passes. Then the first text arrives:
 
 # %% first tags=["error"]
 try:
@@ -480,8 +509,8 @@ except tf.errors.OpError as error:
     print(last_line(error))
 
 # %% first-read [markdown]
-# The table is the vocabulary. A checkpoint of this layer holds its tf-idf weights, but not its words.
-# And the assertion asks about variables only, so it never missed them.
+# The table is the vocabulary. A checkpoint of this layer holds the idf of each column, but not its word.
+# And the assertion checks only what a checkpoint restores, so it didn't notice that the words were gone.
 # At least this mistake is loud.
 #
 # We need something that holds more than variables.
@@ -491,7 +520,7 @@ except tf.errors.OpError as error:
 # A **SavedModel** is a folder that holds variables, tables and *functions*, as graphs.
 # Whoever loads it needs TensorFlow, but none of your Python code.
 #
-# We give it the whole way from a text to an answer. Everything that this takes goes into one object:
+# We'll export the whole path from text to answer. One object holds everything it needs:
 
 
 # %% server
@@ -516,10 +545,10 @@ class ReviewServer(tf.Module):
 
 
 # %% server-text [markdown]
-# `input_signature` says what a function takes: here any number of texts, or of rows.
-# TensorFlow traces one graph, for exactly these inputs.
-# A server finds the functions of a folder by their names. Such a named function is called a **signature**,
-# and `serving_default` is the one that is called if a request names none:
+# `input_signature` says what a function takes: here `of_texts` takes any number of texts, and `of_rows` any number of rows.
+# TensorFlow traces each of the two functions once, and gets one graph of it, for exactly these inputs.
+#
+# A function saved under a name is a **signature**. A request that names no signature gets `serving_default`:
 
 
 # %% export
@@ -547,8 +576,8 @@ for file in sorted(models.rglob("*")):
 # It did: the words are in `saved_model.pb`, together with the graphs.
 # The weights are in `variables`, which looks like a checkpoint, because it is one.
 #
-# Why is the last folder called `1`? It is the version of the model.
-# TensorFlow's own server looks into `models/reviews`, takes the largest number, and changes to `2` when that appears.
+# Why is there a folder `1` in `reviews`? It is the version of the model.
+# TensorFlow's own server, TensorFlow Serving, uses the highest version it finds, and switches to `2` as soon as that appears.
 #
 # Load the folder, and call the signature as a server does, with named tensors in and named tensors out:
 
@@ -562,20 +591,47 @@ for name, tensor in answer.items():
 # %% signature-read [markdown]
 # A text goes in under the name `texts`, and a probability of 0.98 comes out under the name `good`.
 
+# %% note-inputs [markdown]
+# What if a model takes several inputs?
+#
+# Give every `TensorSpec` a `name`. A request sends the tensor under this name.
+# Without a `name`, the input is called like the function's argument.
+#
+# In a dictionary of inputs, never leave it out:
+#
+# ```python
+# @tf.function(input_signature=[{
+#     "plus": tf.TensorSpec([None, 40], name="plus"),
+#     "minus": tf.TensorSpec([None, 40], name="minus"),
+# }])
+# def difference(self, inputs):
+#     return {"y": inputs["plus"] - inputs["minus"]}
+# ```
+#
+# Now you can call the signature with a dictionary that has the same keys: `signature(**inputs)`.
+# Without each `name`, the keys are lost.
+# The tensors are then called `inputs` and `inputs_1`, after the argument, in the alphabetical order of the keys.
+# So `inputs` is `minus`! Both have the same shape, and nothing complains if you swap them: we got −4 for 5 − 1.
+# To see the names, run `saved_model_cli show` with `--dir`, `--tag_set serve` and `--signature_def serving_default`.
+#
+# Take care with whole numbers from JSON, too: `tf.constant` makes them int32, and a signature of floats refuses them.
+# Write `tf.constant(numbers, tf.float32)`.
+
 # %% note-forgetful [markdown]
 # What if a function uses something that isn't in the object?
 #
 # Suppose that `of_rows` took `one.weights`, the variable of the notebook, in place of `self.weights`.
 # Then `tf.saved_model.save` raises an error that speaks of an *untracked* resource.
 # TensorFlow saves what it can reach from the object through attributes, and that variable is out of reach.
+# A NumPy array outside the object does no harm: its numbers are saved in the graph, as a constant.
 #
 # What it can't see is Python. A function that calls `tf.py_function` can be saved, and answers in the process that made it.
-# In any other process it fails. One more reason to test an export elsewhere.
+# In any other process it fails. So test an export in a process of its own.
 
 # %% shards-heading [markdown]
 # ## Straight from the shards
 #
-# Did we need the detour over one device? `tf.saved_model.save` takes variables on a mesh, too.
+# Did we have to go through one device at all? `tf.saved_model.save` takes variables on a mesh, too.
 # Version 2 of our model comes straight from the eight devices:
 
 # %% shards
@@ -585,7 +641,7 @@ served = tf.saved_model.load(str(models / "2"))
 # %% predict-layout [markdown]
 # A model on a mesh of eight devices was exported with `tf.saved_model.save`.
 # Its weight `W1` was split: four devices had the left half of it, and four the right half.
-# A process with eight devices calls `tf.saved_model.load(folder)`.
+# A process with eight devices loads the export with `tf.saved_model.load`.
 # Where is `W1` then?
 #
 # - [ ] `halves` in halves on the eight devices, as before
@@ -595,67 +651,58 @@ served = tf.saved_model.load(str(models / "2"))
 #   That takes a mesh as well, and nobody has given one to `load`.
 # - [x] `one` whole on one device
 #   The variables are stored as in a checkpoint, without a mesh, and `load` was given none either.
-#   So it makes ordinary variables, and puts the halves together.
+#   So it makes an ordinary variable, and puts the halves of `W1` together.
 
 # %% reveal-layout
 W1 = served.weights["W1"].value()
-if dtensor.is_dtensor(W1):
-    columns_on_device_0 = dtensor.unpack(W1)[0].shape[1]
-    if columns_on_device_0 == 48:
-        where = "everywhere"
-    else:
-        where = "halves"
-else:
+if not dtensor.is_dtensor(W1):
     where = "one"
+elif dtensor.unpack(W1)[0].shape == (1200, 48):
+    where = "everywhere"
+else:
+    where = "halves"
 reveal("save_and_serve-layout", where)
 
-# %% layout tags=["error"]
-print(served.weights["W1"].shape)
+# %% layout
+print("on a mesh:", dtensor.is_dtensor(W1), W1.shape)
 good = served.of_texts(tf.constant(test_texts))["good"].numpy()
 print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
-try:
-    dtensor.fetch_layout(served.weights["W1"].value())
-except tf.errors.OpError as error:
-    print(last_line(error))
 
 # %% layout-read [markdown]
-# The answers are those of the mesh, up to rounding. But the mesh and the layouts stayed behind: `W1` is an ordinary variable of full size, on one device.
-# For our 230 kB that is just what we want. But what about the matrix of {lesson:splitting_the_model}, which fits on no device?
-# Loading a SavedModel won't work for that one. Serve such a model from its checkpoint,
-# with a program that builds a mesh and restores the shards, as {lesson:any_mesh} does.
-# A mesh can serve as well: it produced this lesson's first accuracy.
+# The answers are those of the mesh, up to rounding. But the mesh and the layouts stayed behind:
+# `W1` is an ordinary variable of full size, on one device.
 #
-# Eight devices can at least share the work of a loaded export. Call its second signature, `rows`, with a tensor split over `batch`:
-
-# %% split-rows
-x = shard(test_x, layouts["x"])
-answer = served.signatures["rows"](rows=x)["good"]
-print(dtensor.fetch_layout(answer).sharding_specs)
-difference = np.abs(to_numpy(answer) - on_mesh).max()
-print("difference", about(difference, 0, 1e-4))
-
-# %% split-rows-read [markdown]
-# The answers come back split over `batch`, the same up to rounding.
-# But every device needs the whole weights for that. They share the work, and save no memory.
+# For our 230 kB that is just what we want. But what about the matrix of {lesson:splitting_the_model}, which doesn't fit on one device?
+# `tf.saved_model.load` won't work for that one.
+# To serve a model that large, build a mesh and restore the shards onto it, as in {lesson:any_mesh}.
+# The checkpoint may be the one in the export, `variables/variables`.
+# A mesh can answer requests too; this lesson's first accuracy came from one.
 
 # %% note-versions [markdown]
-# Which DTensors does a loaded signature take?
+# Can several devices share the work of a loaded export?
+#
+# Yes. Call the signature `rows` with rows that are split over a mesh, and the answers come back split, the same up to rounding.
+# The loaded weights are ordinary variables, and DTensor treats them as replicated:
+# each device computes its part of the rows with the whole weights. So they share the work, but save no memory.
 #
 # TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial), written for 2.9,
 # says that a loaded function takes ordinary tensors and fully replicated DTensors.
-# In 2.21 the signature of rows takes split ones as well, as you saw. We tried that on virtual CPUs, not on GPUs.
+# In 2.21 the signature of rows takes split ones as well. We tried that on virtual CPUs, not on GPUs.
 #
 # The signature of texts refuses every DTensor, even a replicated one:
 # it "got a regular tensor for input 5 (shape [1200]) but was expecting a DTensor".
-# These 1,200 numbers are the tf-idf weights. They belong to the vectorizer, which knows nothing of a mesh,
-# and DTensor won't move a tensor that large onto a mesh automatically.
+# These 1,200 numbers are the idf factors.
+# Why are they refused, when the 57,600 numbers of `W1` are not? `W1` is a variable, and the factors are an ordinary tensor.
+# A function gets only a handle to a variable. The handle is a scalar, and DTensor copies scalars to every device automatically.
+# An ordinary tensor goes in with all its numbers, and 1,200 floats have to be put on a mesh by hand.
 # So make the rows first, on one device, and then split *them*.
 
 # %% outside-heading [markdown]
-# ## Ask it from outside
+# ## Call it from outside
 #
-# In this process it had to work: your classes are here, and your words, and eight devices. A server has none of them.
-# So ask from another process. TensorFlow comes with a program for that. In a terminal, you call it like this:
+# In this process it was bound to work: your classes, your variables and eight devices are all here.
+# A server has nothing but the folder. So call it from another process.
+# TensorFlow comes with a program for that. In a terminal, you type this, with the path of your export after `--dir`:
 #
 # ```sh
 # saved_model_cli run --dir models/reviews/1 \
@@ -663,7 +710,7 @@ print("difference", about(difference, 0, 1e-4))
 #   --input_exprs "texts=['A wonderful film', 'A boring film']"
 # ```
 #
-# In a notebook, Python calls it:
+# Our export is in a temporary folder, so let Python fill in the path, and call the program:
 
 # %% cli
 import subprocess
@@ -688,20 +735,18 @@ wonderful, boring = lines[-1].strip("[]").split()
 print(about(wonderful, 0.9, 1), about(boring, 0, 0.1))
 
 # %% cli-read [markdown]
-# The wonderful film gets 0.99, the boring one 0.02, from a process that has never seen your notebook.
+# The wonderful film gets 0.99, the boring one 0.017, from a process that has never seen your notebook.
 #
-# Now comes the test that your colleague left out: 2,000 reviews whose labels we know.
+# Now comes the test that would have warned your colleague: 2,000 reviews whose labels we know.
 # The program that answers is short. It gets the name of the folder, reads texts, and writes a probability for each.
 # Texts and answers travel as JSON:
 
 # %% program-file tags=["known"]
-# So that %%writefile always prints the same message
 Path("ask.py").touch()
 
 # %% program
 # %%writefile ask.py
-"""Answers the texts on its input: python ask.py FOLDER."""
-
+# Answers the texts on its input: python ask.py FOLDER
 import json
 import sys
 
@@ -734,7 +779,7 @@ def ask(path, texts):
 
 # %% ask-text [markdown]
 # Users come one at a time, but a server may put several requests into one batch.
-# So ask about all reviews together, and then about the first one alone:
+# So send all reviews together, and then the first one alone:
 
 # %% ask
 together = ask(models / "1", test_texts)
@@ -742,32 +787,35 @@ alone = ask(models / "1", test_texts[:1])
 
 print("accuracy", about(accuracy_of(together), 0.80, 0.92))
 difference = np.abs(together - on_mesh).max()
-print("from the mesh", about(difference, 0, 1e-4))
+print("difference from the mesh", about(difference, 0, 1e-4))
 difference = abs(alone[0] - together[0])
-print("alone", about(difference, 0, 1e-5))
+print("difference alone", about(difference, 0, 1e-5))
 
 # %% ask-read [markdown]
-# The accuracy of the mesh, from a process without a mesh. And a review gets the same answer alone as in a batch of 2,000.
+# The accuracy of the mesh, from a process without a mesh. The answers are those of the mesh, up to rounding.
+# And up to rounding, a review gets the same answer alone as in a batch of 2,000.
 # Our model treats each row for itself, so that was to be expected. Test it all the same: some models don't.
 
 # %% note-coupled [markdown]
 # Which models answer differently when a review comes alone?
 #
 # Those that couple the rows of a batch. With batch normalisation ({lesson:coupled_rows}), export the moving averages.
-# If the export normalises with the current batch's statistics, a lone review is normalised against itself: everything becomes 0.
-# So *every review gets the same answer.* With no trained shift, as in that lesson, that answer is just the softmax of the last bias.
+#
+# Suppose that the export normalises with the mean of the current batch instead.
+# In a batch of one review, that mean is the review's own value. Subtract it, and everything becomes 0.
+# So *every review gets the same answer.*
+# In the model of {lesson:coupled_rows}, all that is left after these zeros is the last bias.
 # In a large batch, the same export can look perfectly healthy.
 
 # %% server-task [markdown]
-# **Exercise 2.** A web page needs words, not columns. Write the class `Labeller`.
+# **Exercise 2.** A web page should say `good` or `bad`, and how sure it is. Write the class `Labeller`.
 # `Labeller(vectorizer, weights)` gets a vectorizer and a dictionary of weights, as `ReviewServer` does.
 # Its `__call__`, a `tf.function` with an `input_signature`, takes any number of texts, and returns a dictionary with two tensors.
 # `"label"` has for each text the string `"good"` or `"bad"`, whichever is more probable, and `"probability"` has the probability of that label.
 # The rows have length 1, as in training.
 #
 # Column 1 of the logits is for good reviews, and `tf.gather(["bad", "good"], numbers)` turns numbers into strings.
-# The check exports an object of your class, and asks it in another process. One of its texts is empty.
-
+# The check exports an object of your class, and calls it in another process. One of its texts is empty.
 
 
 # %% exercise-server
@@ -797,19 +845,20 @@ class Labeller(tf.Module):
 check("save_and_serve-server", Labeller)
 
 # %% predict-unknown [markdown]
-# A server makes a row of 1,200 numbers of each text: column 0 counts all words that are not in the vocabulary, each other column counts one word.
+# A server turns each text into a row of 1,200 numbers.
+# Column 0 counts all the words outside the vocabulary; every other column counts one word.
 # Each column is multiplied by a number of its own, and the row is scaled to length 1.
 # Two reviews are in Finnish. One says *hieno*, splendid, 40 times; the other one says *huono*, bad, 90 times.
 # Neither word is in the vocabulary.
 # What does the server answer?
 #
 # - [x] `same` the same to both, and not 0.5
-#   In both rows only column 0 isn't zero, and scaled to length 1 it is 1. So both rows are equal.
-#   Most training reviews have unknown words as well, so the model has learned something about column 0.
+#   In both rows everything but column 0 is zero. Scaled to length 1, each becomes a 1 followed by zeros, so the two rows are equal.
+#   The answer isn't 0.5, because the biases were trained, and so was the row of `W1` for column 0.
 # - [ ] `different` a different probability to each
 #   40 words and 90 words give different counts. But the rows are scaled to length 1.
 # - [ ] `half` exactly 0.5 to both, since it knows nothing of them
-#   It would if nothing reached the logits. But column 0 has a row of `W1` like every other, and there are the biases.
+#   It would if both logits were equal. But the biases shift them for every text, and column 0 has a row of `W1` like every other.
 # - [ ] `error` an error
 #   A signature of texts takes any text.
 
@@ -834,8 +883,8 @@ for label, answer in zip(["hieno", "empty"], answers):
     print(label, about(answer, 0.35, 0.49))
 
 # %% unknown-read [markdown]
-# A review gets 0.43 if it has words, but none that is known. That is what the model has learned about unknown words in general.
 # An empty text gets 0.42. Its row is all zeros, so the answer comes from `b1`, `W2` and `b2` alone.
+# A review without any known word gets 0.43. So the unknown words add only 0.01: here, too, nearly everything comes from the biases.
 #
 # Neither number has anything to do with a film.
 # An export that works has an answer to everything, and it won't tell you that it didn't understand a word.
@@ -844,14 +893,16 @@ for label, answer in zip(["hieno", "empty"], answers):
 # What does it make of whole sentences in Finnish?
 #
 # They fare no better. *Tämä elokuva on hieno* means that this film is splendid, and *Näyttelijä on huono* that the actor is bad.
-# *On*, which means *is*, happens to be an English word, too, and is in the vocabulary.
-# So the two sentences get different answers, and when we asked, the bad actor beat the splendid film.
+# *On*, which means *is*, happens to be an English word, too. It is in the vocabulary, and our model takes it for a good sign.
+# Each sentence has it once, but the first has three unknown words besides, and the second only two.
+# So *on* weighs more in the second row. When we asked, the bad actor beat the splendid film.
 
 # %% note-serving [markdown]
 # How do I start TensorFlow Serving?
 #
 # We haven't tried this, because the course was written on a machine without Docker.
-# According to the documentation, these two commands start a server on the folder `models/reviews`, and ask it:
+# According to the documentation, these two commands start a server on the folder `models/reviews`, and send it a review.
+# Replace `$PWD/models/reviews` with the path that `print(models)` shows:
 #
 # ```sh
 # docker run -p 8501:8501 -e MODEL_NAME=reviews \
@@ -883,10 +934,10 @@ ReviewExplorer(ask_here)
 # %% note-real [markdown]
 # And on the real reviews?
 #
-# Our reviews are invented. A model with batch normalisation was trained on the 25,000 real ones of IMDB, restored on one device,
-# split over a mesh of 4 × 2, and exported from both. Both exports, asked in another process, gave each of the 25,000 test reviews
+# Our reviews are invented. So we trained a model with batch normalisation on the 25,000 real ones of IMDB.
+# We restored it on one device, split it over a mesh of 4 × 2, and exported it from both.
+# Both exports, called from another process, gave each of the 25,000 test reviews
 # the label that the model itself gave, and got about 86 % right. The page *Measured results* has the figures.
-# On a page without a kernel, the widget shows what that model answered.
 
 # %% plain-heading [markdown]
 # ## The plain program
@@ -894,16 +945,16 @@ ReviewExplorer(ask_here)
 # [`save_and_serve.py`](../plain/save_and_serve.py) is this lesson in one file that needs TensorFlow and NumPy alone.
 # It saves a model on 4 × 2 devices, restores it on one, and exports it from one device and from the shards.
 # A second process loads the export and calls its signature. If its answers differ by 1e-5 or more, the program ends with an error.
-# Its weights are drawn, not trained.
+# Its weights are random, not trained.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Any process can read a sharded checkpoint. But ask the object that `read` returns: a restore that matches nothing raises nothing.
+# - Any process can read a sharded checkpoint. But make the variables first, and call `assert_existing_objects_matched` on what `read` returns: a restore that matches nothing raises nothing.
 # - Weights mean nothing without the vocabulary that they were trained with. Export the preprocessing together with the model, in one SavedModel.
 # - Test an export where it will run: in another process, through its signature, with labelled texts, alone and together.
 #
-# {Lesson:from_scratch} writes the optimizer by hand, right on eight devices.
+# In {lesson:from_scratch} you write the optimizer by hand, and make sure it is correct on eight devices.
 
 # %% score
 score("save_and_serve")
