@@ -127,16 +127,16 @@ def train_step(model, optimizer, x, y):
     return loss, tf.reduce_mean(hits), gradients
 
 
-def adam_in_numpy(variable, gradients, learning_rate):
-    m = np.zeros_like(variable)
-    v = np.zeros_like(variable)
+def adam_in_numpy(weight, gradients, learning_rate):
+    m = np.zeros_like(weight)
+    v = np.zeros_like(weight)
     for t, g in enumerate(gradients, 1):
         m = 0.9 * m + 0.1 * g
         v = 0.999 * v + 0.001 * g**2
         c = np.sqrt(1 - 0.999**t) / (1 - 0.9**t)
         move = c * m / (np.sqrt(v) + 1e-7)
-        variable = variable - learning_rate * move
-    return variable
+        weight = weight - learning_rate * move
+    return weight
 
 
 def ten_steps(values, layouts, x, y):

@@ -206,6 +206,10 @@ def test_the_order_of_reads_and_writes_in_the_graph(lesson, monkeypatch, group_s
     layouts = lesson["layouts"]
     lesson["variables"] = [lesson["variable"](np.zeros(size, "float32"), layouts["b1"]) for size in (1, 2, 3)]
     inputs = [lesson["place"](np.ones((8, size), "float32"), layouts["x"]) for size in (1, 2, 3)]
+    traced = tf.function(lesson["write_then_read"]).get_concrete_function(inputs).graph.get_operations()
+    reads = [each for each in traced if each.type == "ReadVariableOp"]
+    waits = [[before.inputs[0] is read.inputs[0] for before in read.control_inputs] for read in reads]
+    assert waits == 3 * [[True]]  # for the write to its own variable alone
     context.enable_run_metadata()
     try:
         context.async_wait()

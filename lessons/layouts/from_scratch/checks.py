@@ -114,7 +114,7 @@ def adam(answer: Adam) -> str | None:
             right_adam,
             [Case((np.ones(1), [np.array([2.0])], 0.5)), *drawn(_draw_gradients, 20)],
             misconceptions=_adam_misconceptions(),
-            advice=_("Hold your lines against the four formulas, one by one."),
+            advice=_("Hold your lines against the four formulas, one by one; $\\epsilon$ is `1e-7`."),
         )
     return used[0] if used else hint
 
@@ -180,7 +180,7 @@ _after_right = _after(lambda w, v, step: (w + _STAYS * v - step, _STAYS * v - st
 
 
 def right_momentum(weights: Any, velocities: Any, gradients: Any, learning_rate: float) -> None:
-    """Takes a step with momentum: computes each new value first, and writes last."""
+    """Takes a step with momentum, in which no variable is read after it was written."""
     for name, weight in weights.items():
         velocity = _STAYS * velocities[name] - learning_rate * gradients[name]
         velocities[name].assign(velocity)
@@ -224,6 +224,7 @@ def momentum(answer: Momentum) -> str | None:
         _after(lambda w, v, step: (w, _STAYS * v - step)): _(
             "Your velocities are right. But the weights do not move: write them, too."
         ),
+        _after(lambda w, v, step: (w + _STAYS * v - step, v)): _("Your velocities stay as they were."),
         _after(lambda w, v, step: (w + _STAYS * (_STAYS * v - step) - step, _STAYS * v - step)): _(
             "That is Nesterov's momentum, which looks a step ahead. Here a weight moves by its new velocity."
         ),
@@ -260,6 +261,7 @@ def momentum(answer: Momentum) -> str | None:
         run=partial(_run, num_devices=8),
         advice=_(
             "On one device your function is right, on eight it is not: there a variable that was written"
-            " may still read as before. Compute every new value first, keep it in a tensor, and write last."
+            " may still read as before. Do not read it any more: go on with the tensor that you computed, not"
+            " with what `assign` returns."
         ),
     )

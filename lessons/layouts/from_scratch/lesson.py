@@ -1,25 +1,25 @@
 # %% [markdown]
 # # An optimizer from scratch
 #
-# Four programs train the same network on the same digits, each with an optimizer that calls itself Adam.
-# After 30 steps their losses have fallen from 2.3 to about 0.4, 0.3, 1.2 and 1.5.
+# Four programs learn to read the same handwritten digits, each with an optimizer that calls itself Adam.
+# All their losses begin above 2.3. In the last five of 30 steps, they are about 0.4, 0.3, 1.2 and 1.5.
 # There is no error, and no warning.
 # Three of the programs have a bug, and the lowest loss of all belongs to one of those three.
 #
 # The bugs aren't invented. All three were in one version of
 # [TensorFlow's own guide](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb)
-# to this subject.
+# to this subject. Later a fifth program joins them, with a fourth bug.
 #
 # And what about the Adam that has trained your networks since {lesson:whole_game}?
 # It was written by hand as well, and you have taken it on trust.
 # Here you put it to the test: *is my optimizer right?*
-# You compare it in six ways, and find out which of them would have caught which bug.
+# You test it in six ways. Then you put the programs with bugs through the same six tests, and see which test finds which bug.
 #
 # **After this lesson you can**
 #
 # - write an optimizer that is right on any number of devices;
-# - choose a comparison that can find the mistake you are afraid of;
-# - compare two optimizers so that the comparison is fair.
+# - choose a test that can find the bug you are afraid of;
+# - compare two optimizers fairly.
 #
 # **Time:** 30 minutes.
 # **You need to know:** the training step ({lesson:one_step}), slots ({lesson:a_run}),
@@ -36,8 +36,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% data-text [markdown]
 # ## Digits and a network
 #
-# The task is the classic one: an image of a handwritten digit has 28 × 28 pixels, and we want to know which digit it is.
-# The pixels come as a row of 784 numbers between 0 and 1.
+# The task is the classic one: an image shows a handwritten digit, and we want to know which digit it is.
+# Our images look like those of MNIST, but the course draws them by code, so that no notebook has to download anything.
+# Each has 28 × 28 pixels. The network gets them as a row of 784 numbers between 0 and 1.
 # There are 5,000 images to train on, and 5,000 more to test with:
 
 # %% data
@@ -55,16 +56,15 @@ print("train", train_x.shape, "test", test_x.shape)
 image_grid(digits.test.images[:24], test_y[:24])
 
 # %% note-digits [markdown]
-# Is this MNIST?
+# Can I use the real MNIST?
 #
-# Not quite. The course draws these digits itself, so that no notebook has to download anything.
-# `data.load_mnist("tfds")` takes the first 5,000 of each kind from the real MNIST,
-# and `data.load_mnist("tfds", num_train=60_000, num_test=10_000)` takes all of them.
+# Yes. `data.load_mnist("tfds")` takes the first 5,000 of its training images and the first 5,000 of its test images.
+# `data.load_mnist("tfds", num_train=60_000, num_test=10_000)` takes all of them.
 
 # %% values-text [markdown]
 # The network has three dense layers, 784 → 700 → 500 → 10.
 # Each weight matrix begins with random numbers from Xavier's uniform distribution, and each bias with zeros.
-# You can skip reading this cell and the next two, which are folded.
+# This cell and the next two are folded. Run them, but you needn't read them.
 
 
 # %% values tags=["known"]
@@ -87,14 +87,14 @@ for name, value in values.items():
 # %% note-seeds [markdown]
 # Why does one generator draw all the weights?
 #
-# The guide gives each layer the same seed.
+# TensorFlow's guide, from which three of this lesson's bugs come, gives each layer the same seed.
 # Then every matrix begins with the same random numbers, up to a factor, and the layers aren't independent of each other.
 # One generator that draws all matrices in turn has no such pattern.
 
 # %% forward-text [markdown]
 # Everything below is written with what TensorFlow calls its **Core API**, without Keras:
 # `tf.Module` holds variables, `tf.GradientTape` gives gradients, and `tf.function` compiles a step.
-# You know this code, too. The forward pass has one layer more, and a `Model` holds weights but no slots:
+# You know most of this code. The forward pass has one more layer, and `Model` holds only the weights, no slots:
 
 # %% forward tags=["known"]
 from course_lib import shard
@@ -150,19 +150,22 @@ for layer in (1, 2, 3):
 # ## An optimizer with slots
 #
 # For each weight $w$, Adam keeps two moving averages as slots: the mean $m$ of the gradient $g$,
-# and the mean $v$ of its square. Both begin at zero. Step number $t$, counted from 1, computes
+# and the mean $v$ of its square. In papers they are called the *first moment* and the *second moment*.
+# Both begin at zero. Step number $t$, counted from 1, computes
 #
 # $$\begin{aligned}
 # m &\leftarrow 0.9\, m + 0.1\, g
 # \\ v &\leftarrow 0.999\, v + 0.001\, g^2
-# \\ w &\leftarrow w - \alpha\, c_t \frac{m}{\sqrt{v} + \epsilon}
 # \\ c_t &= \frac{\sqrt{1 - 0.999^t}}{1 - 0.9^t}
+# \\ w &\leftarrow w - \alpha\, c_t \frac{m}{\sqrt{v} + \epsilon}
 # \end{aligned}$$
 #
 # Here $\alpha = 0.001$ is the learning rate, and $\epsilon = 10^{-7}$ keeps us from dividing by zero.
+#
 # What is $c_t$ for? Averages that begin at zero are too small at first.
-# If the gradient were constant, $m$ would be only $1 - 0.9^t$ of what it should be,
-# and $\sqrt{v}$ only $\sqrt{1 - 0.999^t}$. The factor corrects both ([Kingma and Ba](https://arxiv.org/abs/1412.6980)).
+# With a constant gradient, after $t$ steps $m$ has reached only the fraction $1 - 0.9^t$ of it,
+# and $\sqrt{v}$ only the fraction $\sqrt{1 - 0.999^t}$ of its size.
+# The factor $c_t$ makes up for both. This is Adam's **bias correction** ([Kingma and Ba](https://arxiv.org/abs/1412.6980)).
 #
 # In code, that is the function you have used all along:
 
@@ -179,8 +182,8 @@ def adam(weight, mean, square, gradient, step, learning_rate):
 
 
 # %% optimizer-text [markdown]
-# So far the training loop passed in the number of the step. Usually an optimizer counts for itself,
-# so let's make one that does: an object with the slots, the counter, and a method that applies the gradients.
+# So far the training loop passed in the number of the step. An optimizer usually keeps its own count, so let's write one that does:
+# an object with the slots, the counter, and a method that applies the gradients.
 # Each slot gets the layout of its weight, and the counter gets that of a scalar:
 
 
@@ -224,7 +227,10 @@ class Adam(tf.Module):
 # Look through `apply` and `update`: nothing in them says how many devices there are.
 # Adam treats every weight by itself. As long as each slot is laid out like its weight, the update needs no communication, on any mesh.
 #
-# The step computes the gradients and leaves the rest to the optimizer, whichever it is.
+# A slot with another layout is a mistake that no comparison of numbers finds: replicate the slots of a split weight,
+# and every number stays right, but memory is wasted. So look at the layouts: `slot.layout == weight.layout` must hold for each slot.
+#
+# The step computes the gradients, and leaves the rest to whatever optimizer it is given.
 # It also returns the gradients, because we are going to look over the optimizer's shoulder.
 
 
@@ -244,7 +250,7 @@ def train_step(model, optimizer, x, y):
 
 
 # %% train-text [markdown]
-# Batches of 128 come in a new order in each epoch, as in {lesson:a_run}.
+# Batches of 128 come in a new order in each epoch, as in {lesson:a_run}. An epoch has 39 of them, and leaves out the 8 images that remain.
 # The next cell, which is folded, has the loop. Let's train for two epochs:
 
 # %% train tags=["known"]
@@ -314,16 +320,12 @@ print("test accuracy", about(accuracy, 0.95, 0.975))
 # We trained the same program with three seeds, three epochs each.
 # With the first 5,000 images, it gets 0.93 of the first 5,000 test images right.
 # With all 60,000, it gets 0.976 to 0.981 of all 10,000 right. Every curve is on the page *Measured results*.
-#
-# An epoch of 5,000 images has 39 batches of 128, and leaves 8 images over, different ones each time.
-# We leave them out, so every batch counts the same in the mean of an epoch.
-# If you train on the small last batch as well, weigh each batch by its number of images in that mean.
 
 # %% programs-text [markdown]
 # ## Four curves that fall
 #
 # Call our program A. Here are the other three.
-# **Program B** differs in `apply` alone. It counts its steps, too, but in an ordinary Python number, as you would in any other class:
+# **Program B** differs only in `apply`. It counts its steps as well, but in an ordinary Python number, as any other class would:
 
 
 # %% program-b
@@ -336,14 +338,14 @@ class AdamB(Adam):
 
 
 # %% program-c-text [markdown]
-# **Program C** follows the formulas line by line. It updates a slot, and then uses it:
+# **Program C** differs only in `update`. It follows the formulas line by line: it writes a slot, and then uses it.
 
 
 # %% program-c
 class AdamC(Adam):
-    def apply(self, weights, gradients):
-        t = self.step.assign_add(1).read_value()
-        rate = 1e-3 * tf.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+    def update(self, weights, gradients, step):
+        correction = tf.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        rate = self.learning_rate * correction
         for name, gradient in gradients.items():
             mean = self.means[name]
             square = self.squares[name]
@@ -357,17 +359,18 @@ class AdamC(Adam):
 # **Program D** has the optimizer of A. It only gives names to the sizes of its layers:
 
 # %% program-d
-inputs = 784
+pixels = 784
 units = 700
 more_units = 500
 more_units = 10  # one for each digit
-d_values = make_values([inputs, units, more_units, more_units])
+d_values = make_values([pixels, units, more_units, more_units])
 
 # %% runs-text [markdown]
-# Did you see what is wrong with each? If so, imagine it among a thousand lines.
+# Did you spot all three bugs? If you did, imagine them buried in a thousand lines.
 #
-# Now let all four take the same 30 steps. The next cell is folded. It trains as before,
-# and keeps what we are going to compare: losses, weights, and a few gradients.
+# Now all four take the same 30 steps. The next cell, which is folded, defines how. It trains as before,
+# and keeps what our tests are going to need: losses, weights, and a few gradients.
+# Our variables are replicated, so `numpy()` reads them. Split ones need `to_numpy`, from {lesson:mesh_and_layout}.
 
 
 # %% runs tags=["known"]
@@ -425,7 +428,7 @@ print("D", about(last_five("D"), 1.3, 1.7))
 
 # %% curves-read [markdown]
 # C and D are slow, and C goes up and down. Would that worry you, in a network that you have never trained before?
-# And B has the lowest loss of the four. If you had to choose one of these programs by its curve, you would choose a bug.
+# And B has the lowest loss of the four. Pick a program by its curve, and you pick a bug.
 #
 # What is wrong with B? `tf.function` runs the Python code of `apply` only once, while it traces the step.
 # In the graph, `count` is the constant 1, so B corrects every step by $c_1$. Here is the factor in A and in B:
@@ -433,38 +436,48 @@ print("D", about(last_five("D"), 1.3, 1.7))
 # %% factors
 from lessons.layouts.from_scratch.picture import factor_curves
 
-steps = np.arange(1, 201)
-in_a = np.sqrt(1 - 0.999**steps) / (1 - 0.9**steps)
+t = np.arange(1, 201)
+in_a = np.sqrt(1 - 0.999**t) / (1 - 0.9**t)
 in_b = np.full(200, in_a[0])
 factor_curves({"A": in_a, "B": in_b})
 
 # %% factors-read [markdown]
-# The right factor falls from 0.32 to 0.15, comes back to 0.32 after a hundred steps, and in the end it approaches 1.
-# So B takes steps up to twice as long as it should, and for the first 30 steps of this network that happens to help.
-# Later, its steps will be only a third as long as they should be.
+# The right factor falls from 0.32 to 0.15, and is back at 0.32 after about a hundred steps.
+# B stays at 0.32. So in these hundred steps it moves the weights too far, at worst twice as far as it should.
+# For the first 30 steps of this network, that happens to help.
+# But the right factor rises on, beyond the picture, towards 1. In the end, B will move the weights only a third as far as it should.
 #
-# D has one name for two sizes, so its middle layer has 10 units instead of 500.
-# We'll come back to C. Its formulas are right; something else is wrong.
+# By the way, `self.learning_rate` is a Python number in every program, and it is frozen just like `count`.
+# That does no harm while it stays the same. To change it during training, keep it in a variable, or pass it in as a tensor.
 #
-# ## Six comparisons
+# What is wrong with D? It has one name for two sizes, so its middle layer has 10 units instead of 500.
+# And C? Its formulas are right. We'll come back to it.
+
+# %% tests-text [markdown]
+# ## Six tests
 #
-# How would you have noticed? Think of all the ways to check an optimizer, from the cheapest to the most thorough.
-# We try each of them on A first.
+# How would you have noticed? Here are six tests for an optimizer, from the cheapest to the most thorough.
+# The first you have made already, on all four programs. We try the others on A first.
 #
-# **The loss falls.** It fell for all four. So this comparison finds nothing here, although it is the one that everybody makes.
+# ### 1. The loss falls
 #
-# **The first step, by hand.** An optimizer does something simple in its first step.
-# Both slots begin at zero, and you can work out with pencil and paper where each weight goes.
+# It fell for all four. So this test finds nothing here, although it is the one that everybody makes.
+
+# %% first-step-text [markdown]
+# ### 2. The first step, by hand
+#
+# What an optimizer does in its first step is simple. Both slots begin at zero,
+# so you can work out with pencil and paper where each weight goes.
 
 # %% predict-first-step [markdown]
 # Adam moves a weight in proportion to `m`, the moving average of its gradient, divided by the root of `v`,
-# that of the gradient's square.
+# that of the gradient's square. Both begin at zero.
 # In the first step one weight has the gradient 0.5, another one 500.
-# How many times as far does Adam move the one with 500?
+# How much farther does Adam move the one with 500?
 #
-# - [x] `1.0` ± 0.01 as far as the other one
-#   In the first step `m` and the root of `v` are both the gradient times a constant, so it cancels.
-#   With the correction, only the learning rate is left, and the sign.
+# - [x] `1.0` ± 0.01 no farther
+#   In the first step, `m` is a constant times the gradient, and the root of `v` a constant times its size.
+#   The size cancels, and after the correction only the learning rate and the sign are left.
 # - [ ] `31.6` about 32 times as far
 #   `v` is an average of squares, so its root grows like the gradient, and not like the root of the gradient.
 # - [ ] `1000.0` 1,000 times as far
@@ -478,7 +491,7 @@ reveal("from_scratch-first-step", float(moved[1] / moved[0]))
 
 # %% by-hand-text [markdown]
 # So there is a test that needs no second program at all.
-# After the first step, each weight must have moved by the learning rate, 0.001, against the sign of its gradient.
+# After the first step, a weight must have moved by the learning rate, 0.001, against the sign of its gradient.
 # `b3`, the last bias, began at zero. Here are its gradient in the first step of A, and the bias afterwards:
 
 # %% by-hand
@@ -486,13 +499,16 @@ print(np.sign(runs["A"]["first gradient"]))
 print(runs["A"]["after one"]["b3"].round(5))
 
 # %% copies-text [markdown]
-# All ten moved by 0.001, each against the sign of its gradient. This test has passed.
+# All ten moved by 0.001, each against the sign of its gradient. A has passed this test.
 #
-# Choose a bias near the loss for it, as we did. Many pixels are always black, so in `W1` many gradients are zero or tiny.
-# Because of $\epsilon$, a tiny gradient moves its weight less: a gradient of 0.00001 moves it by 0.00076. That is no bug.
+# For this test, pick a bias near the loss. In `W1` many gradients are zero, because many pixels are black in every image of the batch.
+# A weight whose gradient is zero doesn't move.
 #
-# **Equal copies.** The variables are replicated on eight devices, and their copies must stay equal.
-# You know from {lesson:one_step} how to look at the copies, with `value()`, so this cell is folded:
+# ### 3. Equal copies
+#
+# The variables are replicated on eight devices, and their copies must stay equal.
+# On a split model, only devices with the same shard have copies to compare.
+# You know from {lesson:one_step} how to look at the copies, so this cell is folded:
 
 
 # %% copies tags=["known"]
@@ -511,35 +527,36 @@ spread = spread_of(runs["A"]["model"])
 print("largest difference of two copies:", spread)
 
 # %% program-e-text [markdown]
-# Not a bit of difference. But you also know from {lesson:one_step} what makes copies differ:
-# devices that each draw their own initial weights. Let that be a fifth program, **program E**:
+# Not a bit of difference. Now let's make the copies differ on purpose.
+# As you saw in {lesson:one_step}, they do when each device draws its own initial weights. That is our fifth program, **program E**:
 
 # %% program-e
-draws = []
-for device in range(8):
-    draws.append(make_values([784, 700, 500, 10], seed=device))
-
-
-def unequal_copies(name):
-    # eight different arrays, declared to be one replicated variable
+def draw_on_each_device(name):
     copies = []
-    for draw in draws:
-        copies.append(draw[name])
+    for device in range(8):
+        drawn = make_values([784, 700, 500, 10], seed=device)
+        copies.append(drawn[name])
+    # The layout says that these eight are equal. They aren't
     return dtensor.DVariable(dtensor.pack(copies, layouts[name]))
 
 
 model = Model(values, layouts)
 for name in values:
-    model.weights[name] = unequal_copies(name)
+    model.weights[name] = draw_on_each_device(name)
 
 runs["E"] = first_steps(model, Adam(values, layouts), layouts)
 print("E", about(last_five("E"), 1.1, 1.7))
+spread = spread_of(runs["E"]["model"])
+print("largest difference of two copies:", about(spread, 0.2, 0.23))
 
 # %% one-device-text [markdown]
-# Its loss falls as well, from 2.3 to 1.4: eight different networks, each updated with the average of all eight gradients.
+# The third test finds E: copies of one weight are up to 0.22 apart.
+# Yet the loss has come down to about 1.4, although this is really eight different networks, each updated with the average of all eight gradients.
 #
-# **One device.** This is the comparison that you know best: the same program without layouts.
-# We compare all weights after 30 steps, and look at the largest difference:
+# ### 4. One device
+#
+# This is the test that you know best: the same program on one device. There it gets an empty dictionary of layouts.
+# We compare all weights after 30 steps, biases included, and look at the largest difference:
 
 
 # %% one-device
@@ -562,29 +579,32 @@ difference = gap(runs["A"]["weights"], on_one["A"]["weights"])
 print("A, eight devices and one:", about(difference, 0, 1e-3))
 
 # %% numpy-text [markdown]
-# Rounding is near $10^{-7}$. Our tolerance is 0.001, one full step of Adam.
+# That is rounding, near $10^{-7}$. A tolerance must be well above rounding, and below what a bug does in 30 steps.
+# Ours is 0.001: as far as Adam moves a weight in one step.
 #
-# **NumPy.** All comparisons so far have run our own code. Now we need an answer that was found in another way.
-# Adam treats every weight by itself, so a second Adam needn't know the network.
-# It gets the recorded gradients, and has to arrive at the same weights. You write it.
+# ### 5. NumPy
 #
-# **Exercise 1.** Write `adam_in_numpy(variable, gradients, learning_rate)`, from the formulas above.
-# `variable` is an array, and `gradients` is a list with an array for each step.
-# Return the array after all steps. Use NumPy alone: not TensorFlow, and no optimizer that somebody else wrote.
+# On one device we ran the same code again. Now we want an answer reached another way.
+# Adam sees nothing but weights and gradients. So a second Adam needs no network: from the recorded gradients,
+# it has to arrive at the same weights. You write it.
+#
+# **Exercise 1.** Write `adam_in_numpy(weight, gradients, learning_rate)`, from the formulas above.
+# `weight` is an array, and `gradients` is a list of arrays, one for each step.
+# Return the weight after all steps. Use NumPy alone: not TensorFlow, and no optimizer that somebody else wrote.
 
 
 # %% exercise-adam
-def adam_in_numpy(variable, gradients, learning_rate):
+def adam_in_numpy(weight, gradients, learning_rate):
     # solution begin
-    m = np.zeros_like(variable)
-    v = np.zeros_like(variable)
+    m = np.zeros_like(weight)
+    v = np.zeros_like(weight)
     for t, g in enumerate(gradients, 1):
         m = 0.9 * m + 0.1 * g
         v = 0.999 * v + 0.001 * g**2
         c = np.sqrt(1 - 0.999**t) / (1 - 0.9**t)
         move = c * m / (np.sqrt(v) + 1e-7)
-        variable = variable - learning_rate * move
-    return variable
+        weight = weight - learning_rate * move
+    return weight
     # solution end
 
 
@@ -592,7 +612,10 @@ def adam_in_numpy(variable, gradients, learning_rate):
 check("from_scratch-adam", adam_in_numpy)
 
 # %% followed-text [markdown]
-# Your function follows the 700 weights of `b1`, in float64. Until the check accepts it, we use ours.
+# Adam treats each weight separately, so your function can follow the 700 numbers of `b1` alone.
+# (The gradients of all weights would take 100 MB for each program.)
+# It computes in float64, and so adds hardly any rounding of its own.
+# Until the check accepts your function, we use ours.
 
 # %% followed
 from course_lib import yours_or_ours
@@ -611,8 +634,10 @@ def numpy_gap(run):
 print("A and NumPy:", about(numpy_gap(runs["A"]), 0, 1e-3))
 
 # %% keras-text [markdown]
-# **Keras.** Last, a program that shares none of our code: the layers, the loss and the Adam of Keras.
-# Only the initial weights and the batches are ours.
+# ### 6. Keras
+#
+# Last, a program that shares none of our code: Keras's own layers, loss and Adam.
+# Only the initial values and the batches are ours.
 
 
 # %% keras
@@ -639,34 +664,42 @@ difference = gap(runs["A"]["weights"], in_keras)
 print("A and Keras:", about(difference, 0, 1e-3))
 
 # %% keras-read [markdown]
-# Again nothing but rounding, in all 900,000 weights. Program A has passed all six.
+# Again nothing but rounding, in all 900,000 weights. Program A has passed all six tests.
 # For this network and these 30 steps, then, the Adam that you took on trust is right.
-# Is that much? It depends on what the six comparisons would have found.
+#
+# How much is that worth? It depends on what the six tests would have found.
 
 # %% note-epsilon [markdown]
-# Would the Adam of PyTorch agree, too?
+# What can epsilon change?
 #
-# No. [PyTorch](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html),
+# Because of $\epsilon$, a tiny gradient moves its weight less: in the first step, a gradient of 0.00001 moves it by 0.00076 instead of 0.001. That is no bug.
+#
+# Nor does everybody add $\epsilon$ in the same place.
+# [PyTorch](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html),
 # and algorithm 1 of the paper, correct $v$ first, and then add $\epsilon$ to its root.
-# Ours, like that of Keras, adds $\epsilon$ to the root of $v$ as it is.
+# Ours, like that of Keras, adds $\epsilon$ to the root of $v$ as it is. Keras's RMSprop adds it under the root.
 # With the same $\epsilon$ of $10^{-7}$, a weight whose gradient is 0.000001 moves by 0.00091 there in its first step, and by 0.00024 here.
 # In 30 steps of this network, the losses differ by up to 0.006.
-# That is no bug: they are two optimizers of one name. But if you compared the two, you could hunt a long time for a bug that isn't there.
+# They are two optimizers of one name. If you compared them without knowing it, you could hunt a long time for a bug that isn't there.
 
 # %% caught-text [markdown]
-# ## Which one finds which?
+# ## Which test finds which bug?
 #
-# A comparison can't find a mistake that both sides make. So for each one, ask what its two sides share.
-# The falling loss is compared with nothing, the first step with a formula, the copies with one another.
-# The last three compare a program on eight devices with another program:
+# Now let's put the buggy programs through all six.
 #
-# | compared with | devices | update | network | initial weights and batches |
+# A comparison can't find a bug that both sides have. So ask what the two sides share.
+# The first three tests need no second program. The last three compare a program on eight devices with another one.
+# For A, B and C, this is what the two sides share:
+#
+# | compared with | devices | update | network | `values` and batches |
 # | --- | --- | --- | --- | --- |
 # | one device | differ | shared | shared | shared |
-# | NumPy | differ | differs | shared | shared |
+# | NumPy | shared | differs | shared | shared |
 # | Keras | differ | differs | differs | shared |
 #
-# Now let the programs with bugs meet them.
+# NumPy shares the devices because its gradients come from these eight.
+#
+# D and E are exceptions in the last column: they don't start from `values`. Keras does, and so does one device when it is compared with E.
 
 # %% predict-caught [markdown]
 # Three trainings with Adam are wrong:
@@ -675,10 +708,9 @@ print("A and Keras:", about(difference, 0, 1e-3))
 # Which of them end with other weights on eight devices than on one?
 #
 # - [ ] `none` none of the three
-#   One of them depends on an order, and on eight devices TensorFlow doesn't keep it.
+#   One of them does everything right on one device.
 # - [x] `C` only C
-#   On one device a read waits for the write before it. On eight it need not: fusing may move it.
-#   B and D are wrong in the same way on any number of devices.
+#   C is right on one device and wrong on eight. B and D are wrong on one device, too, and end with the same weights there.
 # - [ ] `BC` B and C
 #   The Python number is frozen when the step is traced. That happens on one device, too, so both agree.
 # - [ ] `BCD` all three
@@ -695,7 +727,7 @@ if differing == "":
 reveal("from_scratch-caught", differing)
 
 # %% keras-refuses-text [markdown]
-# Keras doesn't even accept the weights of D:
+# How does D compare with Keras? Let's give the Keras network the initial values of D:
 
 # %% keras-refuses tags=["error"]
 try:
@@ -704,10 +736,10 @@ except ValueError as error:
     print(error)
 
 # %% table-text [markdown]
-# Here is the whole table, six comparisons for five programs. The cell that makes it is folded:
+# Keras won't even take them. Here is the whole table, six tests for five programs. The cell that makes it is folded:
 
 # %% table tags=["known"]
-on_one["E"] = on_one["A"]  # without devices, E is simply A
+on_one["E"] = on_one["A"]  # on one device, E is simply A
 
 
 def caught_by_hand(run):
@@ -721,7 +753,7 @@ def caught_by_keras(run):
     return gap(run["weights"], in_keras) > 1e-3
 
 
-def findings(name):  # True: this comparison has caught the program
+def findings(name):  # True: this test has caught the program
     run = runs[name]
     by_one = gap(run["weights"], on_one[name]["weights"])
     return {
@@ -734,17 +766,22 @@ def findings(name):  # True: this comparison has caught the program
     }
 
 
+
+def print_table():
+    print("  ", *findings("A"), sep="  ")
+    for name in "ABCDE":
+        row = name.ljust(4)
+        for test, found in findings(name).items():
+            if found:
+                mark = "found"
+            else:
+                mark = "-"
+            row += mark.ljust(len(test) + 2)
+        print(row)
+
+
 # %% table-printed
-print("  ", *findings("A"), sep="  ")
-for name in "ABCDE":
-    row = name.ljust(4)
-    for comparison, found in findings(name).items():
-        if found:
-            mark = "found"
-        else:
-            mark = "-"
-        row += mark.ljust(len(comparison) + 2)
-    print(row)
+print_table()
 
 # %% table-read [markdown]
 # Read it row by row.
@@ -752,36 +789,41 @@ for name in "ABCDE":
 # - **B** is caught by NumPy and Keras, which compute the update anew. One device makes the same mistake as eight.
 # - **C** is caught by four of the six, even by hand: in the first step, `b3` didn't move at all.
 # - **D** is caught by Keras alone, because the Keras version states the layer sizes a second time. NumPy takes the gradients as they come, so it never sees the network.
-# - **E** is caught by its copies, by one device, and by Keras. Its update is right on every device, so the first step and NumPy find nothing.
+# - **E** is caught by its copies, and by one device and Keras, which start from `values`. Its update is right on every device, so the first step and NumPy find nothing.
 #
 # Now read it column by column.
 #
-# - **The falling loss** finds nothing at all. It would find a wrong sign, for then the loss rises.
-# - **The first step by hand** finds C, but not B, although B has a wrong update. B uses $c_1$ for ever, and in the first step $c_1$ is right. A first step can't show what goes wrong later.
-# - **The copies** find E alone. B, C and D make their mistakes on every device alike.
+# - **The falling loss** finds nothing at all. It would catch a wrong sign, since the loss would rise.
+# - **The first step by hand** finds C, but not B, although B has a wrong update. B uses $c_1$ forever, and in the first step $c_1$ is right. A first step can't show what goes wrong later.
+# - **The copies** find E alone. In B, C and D all eight devices go wrong together, so their copies stay equal.
 # - **One device** finds what goes wrong *because* there are eight, and nothing else.
-# - **NumPy** finds a wrong update, and nothing else.
-# - **Keras** finds all four, because it shares the least with us: only the initial weights and the batches. It would miss a mistake in those.
+# - **NumPy** finds a wrong update of the variables that it follows, and nothing else. The order of reading and writing is part of the update, so it finds C, too.
+# - **Keras** finds all four, because it shares the least with us: only the batches and, with A, B and C, `values`. If `values` themselves were wrong, Keras would miss it.
 #
 # Then why not use Keras alone? Because it only says *that* something is wrong. The other columns say where to look.
 # If one device differs, look at the distribution. If NumPy differs, look at the update.
-# If only Keras differs, look at the network.
+# If both differ, as for C, look at what the update does on several devices.
+# If only Keras differs, look at the network, or at the definition of the optimizer.
+# Put your $\epsilon$ where Keras has it, and take ten steps: if the gap goes away, it was no bug.
 #
 # ## Written, then read
 #
-# We still owe an explanation for C. Its formulas are right, and so is everything that it does on one device.
+# That leaves C. Its formulas are right, and so is everything that it does on one device.
 #
-# Here is the mistake at its smallest. Three variables have 1, 2 and 3 elements.
-# For each, a function adds up eight rows of ones and assigns the result. Then it reads all three.
-# It *captures* the variables: they aren't among its arguments. Every element should be 8:
+# Here is its bug at its smallest. Three variables have 1, 2 and 3 elements.
+# For each of them, a function adds up eight rows of ones and writes the sums into it. When all three are written, it reads all three.
+# Every element should be 8:
 
 # %% written
-whole, split_rows = layouts["b1"], layouts["x"]
+replicated = dtensor.Layout([WHOLE], mesh)
+split = dtensor.Layout(["batch", WHOLE], mesh)
 variables = []
 inputs = []
 for size in (1, 2, 3):
-    variables.append(variable(np.zeros(size, "float32"), whole))
-    inputs.append(place(np.ones((8, size), "float32"), split_rows))
+    zeros = np.zeros(size, "float32")
+    variables.append(variable(zeros, replicated))
+    ones = np.ones((8, size), "float32")
+    inputs.append(shard(ones, split))
 
 
 def write_then_read(inputs):
@@ -795,7 +837,8 @@ def write_then_read(inputs):
 
 # %% written-run
 for each in variables:
-    each.assign(0.0 * each)  # in case you run this cell again
+    # In case you run this cell again
+    each.assign(tf.zeros_like(each))
 for result in tf.function(write_then_read)(inputs):
     print(result.numpy())
 
@@ -836,9 +879,12 @@ for each in collectives(write_then_read, inputs, combine=True):
     print(each)
 
 # %% order-read [markdown]
-# Each sum takes an all-reduce. TensorFlow's graph has each read right after its write.
-# Fusing then makes one all-reduce of all three, at the place of the last, and pads it to 1,024 numbers.
-# A write needs its sum, so it has to move, too:
+# Each sum takes an all-reduce, of 4, 8 and 12 bytes for 1, 2 and 3 numbers.
+# Fusing makes one all-reduce of the three, of 4,096 bytes: as in {lesson:faster}, it is padded to 1,024 numbers.
+#
+# Now to the order. Our function reads at the end. But a read has to wait only for the write to its own variable,
+# so TensorFlow's graph puts each read right behind that write. Fusing then merges the three all-reduces where the last one stood.
+# Writes 1 and 2 need their sums, so they move to after it:
 #
 # ```
 # graph:  sum 1  write 1  read 1  sum 2  write 2  read 2  sum 3  write 3  read 3
@@ -847,12 +893,12 @@ for each in collectives(write_then_read, inputs, combine=True):
 #         └─ too early ┘
 # ```
 #
-# And the reads? `tf.function` had recorded that each read must follow its write.
+# Why don't the reads move along? `tf.function` had recorded that each read must follow its write.
 # But the fusing pass looks only at where data flows. No data flows from the write to the read,
 # so the pass leaves the read where it was.
 #
-# In a training step, the sums are the gradients. C reads almost all of its slots one step late.
-# In the first step they are still zero, and $0 / (0 + \epsilon)$ moves nothing:
+# In a training step, the sums are the gradients. So C reads almost all of its slots too early, and gets values that are one step old.
+# In the first step they are still zero, and $0 / (0 + \epsilon)$ moves nothing. Are all weights affected? Let's see which moved:
 
 # %% spared
 for name, weight in runs["C"]["after one"].items():
@@ -860,29 +906,31 @@ for name, weight in runs["C"]["after one"].items():
     print(name, "moved" if change > 0 else "did not move")
 
 # %% spared-read [markdown]
-# Only the weight whose all-reduce came last was read rightly.
-# Don't rely on it: you can't tell from your program which all-reduce will be the last.
-# But remember it when you compare: had you followed only `W3` with NumPy, you would have found nothing.
+# Only `W3` moved: its all-reduce came last, so its slots were read correctly.
+# That was luck, for you can't tell from your program which all-reduce will be the last.
+# Keep it in mind when you choose what to compare: check `W3` alone against NumPy, and you'd find nothing.
 #
-# The cure costs nothing: *compute every new value first, use the computed tensors, and write last.*
-# Then no variable is read after it was written. This is what A does, and what its comment says.
+# Writes can overtake writes as well: let a step add a sum to a variable and then reset it to zero, and the sum may stay.
+#
+# The cure costs nothing: *in a step, write each variable only once, and don't read it afterwards.* Go on with the tensor that you computed.
+# A takes no chances. It computes every new value first and writes last, as its comment says.
 
 # %% note-spared [markdown]
-# Is every such read stale? And does it help to turn fusing off?
+# When does a read come too early?
 #
-# Not every one. Pass the three variables to the function as arguments, and all reads return 8, though the sums are fused just the same.
-# Reads go stale when the function captures its variables, as here, or receives them inside a module, as in a training step.
+# You can't tell from your code. Here two of three reads come too early. Pass the three variables as arguments, in a list,
+# and all reads return 8, though the sums are fused just the same.
+# That is no cure: C gets its variables in an argument, too, inside a module, and reads too early.
 #
 # With fusing off, as in {lesson:faster}, C is right. That is a good way to test a suspicion, but every step then takes more all-reduces.
 #
-# C also writes its counter and then reads it. That came out right:
-# the counter needs no all-reduce, so nothing moves its write.
 # The pass is called `DTensorAllReduceCombineOptimization`, and is in
 # [TensorFlow's source](https://github.com/tensorflow/tensorflow/tree/v2.21.0/tensorflow/dtensor/mlir).
-# {Lesson:keras_layouts} meets the same mistake in the optimizers of Keras.
+# {Lesson:keras_layouts} meets the same bug in the optimizers of Keras.
 
 # %% momentum-text [markdown]
-# **Exercise 2.** *Momentum* keeps one slot $u$ for each weight $w$, its velocity:
+# **Exercise 2.** Now write an optimizer that keeps to this rule. It may write one variable before it computes the next.
+# *Momentum* has one slot $u$ for each weight $w$, its velocity:
 #
 # $$u \leftarrow 0.9\, u - \alpha\, g,\qquad w \leftarrow w + u$$
 #
@@ -908,9 +956,10 @@ def momentum(weights, velocities, gradients, learning_rate):
 check("from_scratch-momentum", momentum)
 
 # %% rivals-text [markdown]
-# ## Right, and better?
+# ## One more question: is it better?
 #
-# Adam is right. But why Adam at all? It needs two slots for each weight.
+# Is the optimizer right? That question is answered. Whether it is worth having is another one, and a short one to end with:
+# *is Adam better than its rivals?* It needs two slots for each weight.
 # Momentum needs one, and plain gradient descent (SGD) none. On a large model, that is a lot of memory.
 #
 # Here are the two rivals. Momentum uses your function:
@@ -918,7 +967,7 @@ check("from_scratch-momentum", momentum)
 
 # %% rivals
 class SGD(tf.Module):
-    def __init__(self, _values, _layouts, learning_rate):
+    def __init__(self, values, layouts, learning_rate):
         super().__init__()  # it has no slots to make
         self.learning_rate = learning_rate
 
@@ -947,7 +996,7 @@ class Momentum(tf.Module):
 
 # %% unfair-text [markdown]
 # Each starts from the same initial weights, and takes the same batches for two epochs, on one device.
-# With its usual rate of 0.001, Adam got to 0.96. Let's give SGD 0.1, ten times the default of Keras:
+# With a rate of 0.001, which is its default in Keras, Adam got to 0.96. Let's give SGD 0.1, ten times its own default there:
 
 
 # %% unfair
@@ -966,8 +1015,9 @@ print("SGD: test accuracy", about(accuracy, 0.84, 0.885))
 
 # %% unfair-read [markdown]
 # Ten points less! Such comparisons sell optimizers, and this one is unfair.
-# Adam has a learning rate that many people have tuned, on many networks like ours, and SGD has one that we made up.
-# So each of them gets three tries, in a range of its own:
+# Adam had a rate that does well on many networks, and SGD one that we made up. Neither was tuned for this network.
+# So each of them gets three tries, in a range of its own.
+# To find such a range, begin anywhere, and shift it until the best rate isn't at an end:
 
 # %% rates
 rates = {
@@ -988,28 +1038,29 @@ from lessons.layouts.from_scratch.picture import rate_curves
 rate_curves(tried)
 
 # %% rates-read [markdown]
-# Each curve is a valley. A rate that is too low hasn't come far after two epochs, and one that is too high overshoots.
-# Each best rate is inside its range. If it were at an end, you would have to look further. What does each reach there?
+# Each curve is a valley. At too low a rate, training hasn't got far after two epochs; at too high a rate, it overshoots.
+# Each best rate, the one with the lowest test loss, is inside its range.
+# How good is each optimizer there?
 
 # %% best
 for name, results in tried.items():
-    rate = min(results, key=results.get)  # the lowest test loss
+    losses = {rate: loss for rate, (loss, _) in results.items()}
+    rate = min(losses, key=losses.get)
     loss, accuracy = results[rate]
     print(f"{name:8}  rate {rate:<5}", end="  ")
     print("loss", about(loss, 0.07, 0.22), end="  ")
     print("accuracy", about(accuracy, 0.94, 0.98))
 
 # %% best-read [markdown]
-# Adam still wins, with 0.97. But ten points have become one or two.
+# Adam still wins. It has the lowest loss, and an accuracy of 0.97 against 0.96. But ten points have become about one.
 #
-# Now look at the rates that won. That of SGD is more than a hundred times that of Adam: a rate that suits one optimizer says little about another.
-# And Adam's is 0.003, three times the usual one. Even Adam had not been tuned.
+# Now look at the rates that won. SGD's is more than a hundred times Adam's: a rate that suits one optimizer says little about another.
+# And Adam's is 0.003, three times its default. Even for Adam, it was worth looking.
 
 # %% note-tuning [markdown]
 # What would a comparison need that you could publish?
 #
-# More than one seed, and a finer search. With 5,000 test images, an accuracy of 0.96 has a standard error of about 0.003,
-# too much to rank SGD and momentum, which both reach 0.96.
+# More than one seed, and a finer search. One run of each can't rank SGD and momentum, which both reach an accuracy of 0.96.
 # We also chose the rates by the same images with which we then measured. That flatters all three in the same way,
 # but to report an accuracy, measure again on fresh data.
 #
@@ -1019,18 +1070,19 @@ for name, results in tried.items():
 # ## The plain program
 #
 # [`from_scratch.py`](../plain/from_scratch.py) is a test bench for an optimizer, in one file that needs TensorFlow and NumPy alone.
-# It looks at the first step, then takes ten steps on eight devices: as a row, and as 4 × 2, where the slots are split like their weights.
+# It looks at the first step, then takes ten steps on eight devices: as a row, and as 4 × 2, where weights and slots are split.
 # It compares the weights with those of one device and of NumPy. Put your own optimizer in place of `Adam`, and its formulas in place of `adam_in_numpy`.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - A loss that falls proves nothing. Compare with something that doesn't share the mistake you are afraid of:
+# - A loss that falls proves nothing. Compare with something that can't have the bug you are afraid of:
 #   one device for what distribution breaks, another program for the formulas and the network.
-# - In a DTensor step, compute every new value first, and write last. A step number belongs in a variable, or is passed in as a tensor.
+# - In a DTensor step, write each variable only once, and don't read it afterwards: go on with the tensor that you computed.
+#   A step number belongs in a variable, or is passed in as a tensor.
 # - Before you compare two optimizers, give each its own best learning rate.
 #
-# {Lesson:keras_layouts} asks which of all this Keras can take off your hands.
+# {Lesson:keras_layouts} asks how much of this Keras can take off your hands.
 
 # %% score
 score("from_scratch")
