@@ -82,7 +82,7 @@ def title(name: str) -> str:
         "equal_seeds": _("initial values from one seed"),
         "training_step": _("a step of one's own, in one function"),
         "training_step_uncombined": _("such a step, all-reduces not combined"),
-        "training_step_apart": _("a step that applies the gradients outside the function"),
+        "training_step_apart": _("a step that applies the gradients outside that function"),
         "fit_arrays": _("fit, arrays"),
         "fit_dataset": _("fit, data set"),
         "fit_dataset_uncombined": _("fit, data set, all-reduces not combined"),

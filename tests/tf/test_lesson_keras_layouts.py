@@ -135,7 +135,7 @@ def test_a_split_model_is_saved_by_a_checkpoint_and_brought_together_for_an_ordi
         model.get_weights()
     with pytest.raises(tf.errors.UnimplementedError):
         model.save(tmp_path / "model.keras")
-    whole.set_weights([to_numpy(weight) for weight in model.weights])
+    tf.train.Checkpoint(model=whole).read(path)
     for one, other, third in zip(model.weights, again.weights, whole.weights, strict=True):
         assert other.layout == one.layout
         np.testing.assert_array_equal(to_numpy(other), to_numpy(one))
@@ -262,7 +262,7 @@ def test_without_a_mesh_the_bias_moves_as_if_its_mean_was_written_and_its_square
     moved = {weight.name: np.abs(to_numpy(weight) - before).max() for weight, before in pairs}
     bias = moved["hidden/bias:0"]
     assert moved["hidden/kernel:0"] == moved["logits/kernel:0"] == 0
-    assert 0 < moved["logits/bias:0"] < 0.0101
+    assert 0.0049 < moved["logits/bias:0"] < 0.0101
     counted = range(1, 9)  # by when some device has read the counter
     corrections = [np.sqrt(1 - 0.999**t) / (1 - 0.9**t) for t in counted]
     far = [0.01 * each * 0.1 * largest / 1e-7 for each in corrections]
@@ -275,11 +275,12 @@ def test_without_a_mesh_slots_are_whole_and_gradients_are_gathered_for_them(less
     adam.build(model.trainable_variables)
     x = shard(lesson["train_x"][:64], lesson["rows_of_x"])
     y = shard(lesson["train_y"][:64], lesson["rows_of_y"])
-    found = course_lib.collectives(lesson["one_function"](model, adam), x, y)
-    assert len(found) == 12
-    assert [each.mesh_dims for each in found[6:]] == [("model",)] * 6
-    assert found[-1].payload_bytes == 48 * 4  # that of a slot of `hidden.bias`, which is spared
-    assert len(course_lib.collectives(lesson["one_function"](model, adam), x, y, combine=True)) == 4
+    _loss, gradients = tf.function(lesson["loss_and_gradients"])(model, x, y)
+    apply = tf.function(lambda each: adam.apply_gradients(zip(each, model.trainable_variables, strict=True)))
+    found = course_lib.collectives(apply, gradients)
+    assert [each.mesh_dims for each in found] == [("model",)] * 6
+    assert found[-1].payload_bytes == 48 * 4  # that of a slot of `hidden.bias`, which is up to date
+    assert len(course_lib.collectives(apply, gradients, combine=True)) == 1
     slots = [slot.read_value() for slot in adam.variables if slot.shape == (1200, 48)]
     assert [dtensor.unpack(slot)[0].shape for slot in slots] == [(1200, 48)] * 2
 

@@ -71,6 +71,7 @@ def _follow() -> str:
     return _(
         "Follow one unit of `first`: a column of `first.kernel` computes it."
         " What in `first.bias` and in `second.kernel` belongs to this unit?"
+        " What comes out of `second` is then whole on every device, so nothing in `third` has to be split."
     )
 
 
@@ -108,7 +109,8 @@ def _map_hint(layouts: Any, dtensor: Any) -> str | None:
             for pattern in fitting[:1]:
                 dtensor.layout_spec(by_pattern[pattern]).of(shape)
         except CourseError as error:
-            return _("{name} cannot have this layout.", name=f"`{name}`") + f"\n{error}"
+            told = _("{name} cannot have the layout of {pattern!r}.", name=f"`{name}`", pattern=fitting[0])
+            return f"{told}\n{error}"
     unused = [pattern for pattern in by_pattern if pattern not in used]
     if not unused:
         return None

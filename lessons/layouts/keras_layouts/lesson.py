@@ -1,19 +1,19 @@
 # %% [markdown]
 # # DTensor and Keras
 #
-# A small Keras model is split over eight devices, and trained with Adam.
-# Its first loss is 0.77, as on one device. Its second loss is 180, and in the next run 195.
-# There is no error and no warning. One argument was missing.
+# To split a Keras model over eight devices, you write down a few layouts, and Keras does the rest. Or so it seems.
 #
-# A loss of 180 you can at least see. In this lesson you also meet a matrix that should have been cut and never was,
-# and updates that come one step too late. Both look healthy.
+# In this lesson, one model is never split at all, and computes the right numbers all the same.
+# A second is updated one step late, and its losses look healthy.
+# A third starts at a loss of 0.77 and stands at about 180 one step later, because we forgot one argument of its optimizer.
+# Even that isn't always so easy to see: with SGD in place of Adam, the same slip moves the losses by less than 0.001.
 #
-# When Keras trains your split model without complaint, one question is left:
+# Keras mentions none of the three. So you have to ask:
 # *how do you know that the layouts you asked for are used, and that the numbers are right?*
 #
 # **After this lesson you can**
 #
-# - choose a Keras for a model that has to be split;
+# - decide which version of Keras to use for a model that has to be split;
 # - lay out a Keras model and train it as on one device;
 # - recognise three mistakes that raise no error, and cure them.
 #
@@ -34,7 +34,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # There are two packages. **Keras 3** is what you get as `tf.keras` since TensorFlow 2.16.
 # It runs on TensorFlow, on JAX or on PyTorch. **tf_keras** is Keras 2, which lives on under this name for programs that need it.
 #
-# We gave each of them layouts for the weights of a small network, on a mesh of 4 × 2. Here is what it made of them:
+# We tried three combinations: tf_keras, Keras 3 on TensorFlow, and Keras 3 on JAX.
+# Each got layouts for a small network on a 4 × 2 mesh. Here is what came of it:
 
 # %% table
 from course_lib import measured
@@ -49,27 +50,30 @@ measured.table(rows)
 # tf_keras and Keras 3 on JAX do what you asked: the model is split, and its numbers are those of one device.
 # The middle column is the trap. On TensorFlow, `keras.distribution` takes your layouts, splits nothing, and doesn't say so.
 #
-# Look at the second row, too. A pattern is meant to match the names of some variables. If it matches none, no Keras tells you.
+# Look at the second row, too. A pattern is meant to match the names of some variables.
+# If it matches none, you won't hear about it from any of the three.
 #
 # This is our advice:
 #
-# - **You are free to choose.** Take Keras 3 on JAX, with `keras.distribution`.
-#   François Chollet, who wrote Keras, says the same. Asked whether to build on DTensor or on JAX,
-#   [he answered](https://github.com/keras-team/keras/issues/19866) in 2024: "If you need a SDMP API, I 100% recommend JAX. It's more mature and better optimized than DTensor." (He means SPMD: one program that runs on all devices.)
-# - **You need TensorFlow, and only the batch has to be split.** Take `tf.distribute` ({lesson:strategies}).
-# - **You need TensorFlow, and the model has to be split.** Take tf_keras, with the training step of this lesson.
-#   Or keep Keras 3 for its layers, and do the rest with DTensor: the last section shows how.
+# - **You are free to choose.** Take Keras 3 on JAX.
+# - **You need TensorFlow.** Take tf_keras, with the training step of this lesson, or the layers of Keras 3 with DTensor. You will see both.
 
 # %% note-table [markdown]
-# How far does the table go?
+# How far does the table go, and who else gives this advice?
 #
-# It is about two dense layers on eight virtual CPUs. Nothing ran on a GPU or TPU.
+# The table is about two dense layers on eight virtual CPUs. Nothing ran on a GPU or TPU.
 # The right column was measured with JAX 0.10, in an environment of its own; this notebook has no JAX.
 # There we trained with `fit` and with a step of our own, but didn't try larger models, other layers or several machines.
 #
 # DTensor is experimental, and so is what tf_keras does with it.
 # Keras 3.13 on TensorFlow ends in an `AttributeError` where 3.15 does nothing.
 # The page "Measured results" has all 16 rows, with the messages of the errors.
+#
+# François Chollet, who wrote Keras, recommends JAX as well. Asked in 2024 whether to build on DTensor or on JAX,
+# [he answered](https://github.com/keras-team/keras/issues/19866): "If you need a SDMP API, I 100% recommend JAX. It's more mature and better optimized than DTensor."
+# (He means SPMD: one program that runs on all devices.)
+#
+# If only the batch has to be split, TensorFlow has something simpler, `tf.distribute` ({lesson:strategies}).
 
 # %% data-text [markdown]
 # ## A Keras model on a mesh
@@ -108,8 +112,9 @@ rows_of_x = dtensor.Layout(["batch", WHOLE], mesh)
 rows_of_y = dtensor.Layout(["batch"], mesh)
 
 # %% mlp-text [markdown]
-# As a Keras model, it is two dense layers. In Keras, the weight of such a layer is called its *kernel*.
-# The function takes the Keras that it should use, because the last section calls it with Keras 3. Nothing in it speaks of devices:
+# As a Keras model, it is two dense layers. In Keras, the weight matrix of such a layer is called its *kernel*.
+# We pass the Keras package in as an argument, because later we'll build the same model with Keras 3.
+# Note that the function doesn't mention devices at all:
 
 # %% mlp
 import tf_keras
@@ -125,9 +130,10 @@ def mlp(keras):
 
 
 # %% layout-map-text [markdown]
-# The layouts come from outside. A **LayoutMap** is a dictionary from names of variables to layouts.
-# A key consists of the layer's name, a dot, and the attribute of the layer.
-# The cut is that of {lesson:splitting_the_model}: columns of the first weight, rows of the second.
+# The layouts come from outside. A **LayoutMap**, or map for short, is a dictionary from patterns to layouts.
+# Each pattern is meant to match the names of some variables.
+# In a `Sequential` model, such a name is the layer's name, a dot, and what the layer calls the variable: `hidden.kernel`.
+# The model is split as in {lesson:splitting_the_model}: the first kernel between its columns, the second between its rows.
 
 # %% layout-map
 layout_map = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
@@ -148,27 +154,27 @@ model = split_mlp()
 show(model.layers[0].kernel)
 
 # %% kernel-read [markdown]
-# The kernel of `hidden` is cut between its columns, 24 hidden units for each device, and the model didn't have to change.
+# The kernel of `hidden` is split between its columns, 24 hidden units for each device, and the model didn't have to change.
 # `logits.bias` isn't in the map, so every device holds all of it.
 
 # %% note-arguments [markdown]
 # Layouts as arguments, and batch normalisation
 #
 # Many layers of tf_keras also take their layouts directly: `Dense(48, kernel_layout=…, bias_layout=…)`.
-# `Embedding`, layer normalisation and convolutions do, but no depthwise or separable convolution.
+# Then give a layer both layouts or neither: with one of the two, applying the gradients ends in an error.
+# `Embedding`, layer normalisation and convolutions take such arguments, too, but no depthwise or separable convolution does.
 #
 # Batch normalisation takes four: `gamma_layout`, `beta_layout`, `moving_mean_layout` and `moving_variance_layout`.
-# All four variables have one number for each channel, so they are cut like the channels. In a map, one pattern does it:
+# All four variables have one number for each channel, so they are split like the channels. In a map, one pattern does it:
 # `layout_map["normal.*"] = dtensor.Layout(["model"], mesh)` for a layer named `normal`.
 #
 # For images, say `fused=False`. By default the layer then uses one fused operation, for which DTensor has no rule, and you get an error.
 # On inputs with two dimensions, such as ours, the default works.
 #
-# Without `set_random_seed`, a layer with layouts raises an error that asks for it. Give both layouts of a layer, or none:
-# with one of two, the forward pass runs, and the training doesn't.
+# Without `set_random_seed`, a layer with layouts raises an error that asks for it.
 
 # %% two-layers-text [markdown]
-# ## A matrix that wasn't split
+# ## A model that wasn't split
 #
 # Here is the same network once more, with the same map. Only this time it is written as a class:
 
@@ -206,28 +212,30 @@ print("sequential", bytes_on_device_0(model))
 print("class     ", bytes_on_device_0(by_class))
 
 # %% held-read [markdown]
-# Of the first model, device 0 holds its half. The class isn't split at all: 230,984 bytes are the whole model. Everything that it computes is right,
+# Of the `Sequential` model, device 0 holds just about half: the 8 bytes of `logits.bias` are on every device.
+# The class isn't split at all: 230,984 bytes are the whole model. A model that is copied to every device computes the right numbers,
 # so no loss and no accuracy will ever tell you. You find out on the day when the model should fit, and doesn't.
 #
-# The reason is a name. Both times the layer is called `hidden`, but a `LayoutMap` doesn't always use the layer's name:
+# The reason is a name. Both times the layer is called `hidden`, but a map doesn't always use the layer's name:
 #
 # | the model | a map looks for |
 # | --- | --- |
 # | `Sequential`, or functional | the layer's name: `hidden.kernel` |
 # | a class of your own | the path of attributes: `first.kernel` |
 #
-# Nothing in the map matches `first.kernel`, and a variable without a match is copied to every device.
+# No pattern of our map matches `first.kernel`, and a variable without a match is copied to every device.
 # A misspelt pattern has the same effect in every model.
+# (That the first call stands outside of `scope()` does no harm: the model remembers its map.)
 #
-# That answers half of our question. The only way to know that a layout is used is to look:
-# print `weight.layout` for each weight, or let the program fail if a device holds too much.
+# That answers half of our question. The only way to know is to look.
+# Print `weight.layout` for each weight, or better, assert how much a device holds.
 
 # %% note-names [markdown]
 # How does a map find its variables?
 #
-# It looks for a key that equals the name. If there is none, each key counts as a regular expression,
-# and the first one that matches the beginning of the name wins. A dot matches any character.
-# `weight.name` is another name, such as `hidden/kernel:0`. A map never looks at it.
+# It looks for a pattern that equals the variable's name. If there is none, it reads each pattern as a regular expression.
+# A pattern fits if it matches the beginning of the name, and of several that fit, the one that came into the map first wins.
+# A dot matches any character. The map never looks at `weight.name`, which is another name, such as `hidden/kernel:0`.
 #
 # In a class, batch normalisation fails under a map, with an error that speaks of `ndim`. Give the layers their layouts as arguments there.
 # Dropout and LSTM ask for `tf_keras.backend.experimental.enable_tf_random_generator`.
@@ -252,7 +260,7 @@ print("class     ", bytes_on_device_0(by_class))
 #
 # - No device may hold more than 125,000 bytes of the variables. That is enough for a quarter of each large kernel, plus full copies of everything else.
 # - In a forward and backward pass with 64 reviews, split over `batch`, the collectives may carry at most 132,000 bytes.
-#   That is enough for the gradients of what a device holds, for the loss, and for *one* all-reduce of 32 × 64 hidden units, which takes 8,192 bytes.
+#   That pays for the gradients, the loss and *one* all-reduce of hidden units (32 × 64, 8,192 bytes). A second one won't fit.
 #
 # The check makes the model under your map, counts what devices hold, and runs it.
 
@@ -262,7 +270,6 @@ def small_enough(mesh):
     # solution begin
     layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
     layouts["first.kernel"] = dtensor.Layout([WHOLE, "model"], mesh)
-    layouts["first.bias"] = dtensor.Layout(["model"], mesh)
     layouts["second.kernel"] = dtensor.Layout(["model", WHOLE], mesh)
     return layouts
     # solution end
@@ -275,7 +282,7 @@ check("keras_layouts-layout-map", small_enough)
 # ## Updates that come one step late
 #
 # Now the other half of the question: are the numbers right? Let's train, with a step written as you would write it for one device.
-# It computes the gradients, lets the optimizer apply them, and all of it is one `tf.function`:
+# One `tf.function` computes the gradients and lets the optimizer apply them:
 
 # %% step
 from course_lib import about, collectives, to_numpy
@@ -305,7 +312,7 @@ def one_function(model, optimizer):
 
 # %% collectives-given [markdown]
 # The optimizer is Adam. It keeps two averages per variable, its *slots*.
-# In tf_keras you give an optimizer the mesh, `Adam(3e-3, mesh=mesh)`. Then each slot gets its variable's layout.
+# In tf_keras you give an optimizer the mesh, `Adam(3e-3, mesh=mesh)`. Then each slot of Adam gets its variable's layout.
 # Does an update need any communication?
 
 # %% predict-collectives [markdown]
@@ -342,32 +349,37 @@ for each in collectives(late_step, x, y, combine=True):
     print(each)
 
 # %% adam-text [markdown]
-# The first is for the logits and the second for the loss. The third carries all four gradients.
-# Fusing delays an all-reduce, and every write that waits for it. A read isn't delayed, so it sees the old value ({lesson:from_scratch}).
-# Now look at the update of Adam in tf_keras. It is three lines:
+# The first is for the logits and the second for the loss. The third carries all four gradients,
+# 115,496 bytes, padded to a multiple of 1,024 numbers. The loss isn't among them, because it is a mean: TensorFlow fuses sums with sums only ({lesson:faster}).
+#
+# To fuse several all-reduces, TensorFlow has to wait for the last of them. Every write that needs one of the sums waits too.
+# A read needs no sum, so it runs at once, and gets the old value ({lesson:from_scratch}).
+# Does Adam read what it has just written? In tf_keras, its update is three lines:
 #
 # 1. `m.assign_add((gradient - m) * (1 - self.beta_1))`
 # 2. `v.assign_add((tf.square(gradient) - v) * (1 - self.beta_2))`
 # 3. `variable.assign_sub((m * alpha) / (tf.sqrt(v) + epsilon_hat))`
 #
-# The first two write the slots, and the third reads them, as in program C of that lesson. So we must expect stale reads.
-# This is how fusing may change the order for one weight, where *sum* is the all-reduce of its gradient:
+# Yes. Lines 1 and 2 write the slots; line 3 reads them back. That is what failed in {lesson:from_scratch}.
+# If it fails here as well, this is what happens to one variable. Here *sum* is the all-reduce of its gradient, and *all sums* is the fused one:
 #
 # ```text
-# as written:  sum  write m  write v  read m  read v  …  last sum
+# as written:  sum  write m  write v  read m  read v
 #
-# as it runs:  read m  read v  …  all sums  write m  write v
+# fused:       read m  read v  all sums  write m  write v
 #              └─ too early ─┘
 # ```
+#
+# Let's see whether it does.
 
 # %% predict-late [markdown]
 # Adam moves a weight by `rate * m / (sqrt(v) + 1e-7)`, where `rate` comes from the learning rate of 0.003. Both slots begin at zero.
 # In a faulty step, both slots of a weight, `m` and `v`, are read before they are written.
 # How far does the first step move this weight?
 #
-# - [ ] `right` by 0.003, as it should
+# - [ ] `0.003` by 0.003, as it should
 #   In a right first step it does: `m` and `sqrt(v)` are both proportional to the gradient. But here neither has been written.
-# - [x] `still` not at all
+# - [x] `0.0` not at all (0.0)
 #   Both are read as zero, and 0 / (0 + 1e-7) is 0. The gradient does reach the slots, but only after that.
 # - [ ] `far` much further than 0.003, because of the division by 1e-7
 #   It would if only `v` were read too early. But `m` is zero as well.
@@ -378,16 +390,10 @@ optimizer = tf_keras.optimizers.Adam(3e-3, mesh=mesh)
 late_step = one_function(late, optimizer)
 late_step(x, y)
 moved = np.abs(to_numpy(late.layers[0].kernel) - values["W1"]).max()
-if moved == 0:
-    answer = "still"
-elif moved < 0.0031:
-    answer = "right"
-else:
-    answer = "far"
-reveal("keras_layouts-late", answer)
+reveal("keras_layouts-late", float(moved))
 
 # %% moved-text [markdown]
-# That was the kernel of `hidden`. Here are all four weights after this step:
+# That was the kernel of `hidden`. Here are all four variables after this step:
 
 # %% moved
 for weight, initial in zip(late.weights, values.values()):
@@ -395,11 +401,11 @@ for weight, initial in zip(late.weights, values.values()):
     print(f"{weight.name:16}", about(distance, 0, 0.0031))
 
 # %% moved-read [markdown]
-# Three of four haven't moved. As in {lesson:from_scratch}, only one weight is updated correctly: the one whose all-reduce was last.
+# Three of the four haven't moved. As in {lesson:from_scratch}, only one is updated correctly: the one whose all-reduce was last.
 # Here that is the kernel of `logits`.
 #
-# The cure of that lesson was to compute first and write last, but the update of tf_keras isn't ours to change.
-# Would `fit` do better? Here is how the three Keras train:
+# The cure of {lesson:from_scratch} was to compute first and write last. But this update belongs to tf_keras, and we can't rewrite it.
+# Would `fit` do better? Here is how training went with each of the three combinations:
 
 # %% fit
 rows = {}
@@ -413,11 +419,12 @@ for row in [
 measured.table(rows)
 
 # %% fit-read [markdown]
-# With tf_keras, `fit` fails on arrays. On a `DTensorDataset` it runs, and its values are wrong, because it compiles step and update into one function.
-# Unless you turn fusing off, only the step that applies the gradients outside matches one device.
-# A dash means that we didn't try that step with Keras 3.
+# With tf_keras, `fit` on arrays ends in an `UnknownError`, because the batches that it makes of them have no layouts.
+# There is a data set whose batches have them, `DTensorDataset`. With it, `fit` runs, and its values are wrong:
+# it computes and applies the gradients in one function.
 #
-# So we cut our step in two. One function computes the gradients, and another one applies them:
+# With Adam and fusing on, only one of the ways that we tried gives the numbers of one device: applying the gradients outside the function that computes them.
+# (A dash means that we didn't try that with Keras 3.) So let's write our step as two functions:
 
 
 # %% two-functions
@@ -439,7 +446,8 @@ def two_functions(model, optimizer):
 
 # %% losses-text [markdown]
 # When the second function begins, every gradient has been added up. It has no all-reduce, so nothing can be fused in it.
-# Does that help? We take ten steps, each with a new batch, on one device and in both ways on eight:
+# Does that help? We take ten steps three times: on one device, on eight with one function, and on eight with two.
+# Each step has a new batch:
 
 
 # %% losses
@@ -460,45 +468,52 @@ optimizer = tf_keras.optimizers.Adam(3e-3)
 step = one_function(mlp(tf_keras), optimizer)
 on_one = losses_of(step, few_x, few_y, on_mesh=False)
 
+
 # %% late-losses
-optimizer = tf_keras.optimizers.Adam(3e-3, mesh=mesh)
-step = one_function(split_mlp(), optimizer)
-late_losses = losses_of(step, few_x, few_y, on_mesh=True)
+def losses_on_eight(make_step):
+    optimizer = tf_keras.optimizers.Adam(3e-3, mesh=mesh)
+    step = make_step(split_mlp(), optimizer)
+    return losses_of(step, few_x, few_y, on_mesh=True)
 
-optimizer = tf_keras.optimizers.Adam(3e-3, mesh=mesh)
-step = two_functions(split_mlp(), optimizer)
-on_eight = losses_of(step, few_x, few_y, on_mesh=True)
 
-print("step   one device   one function   two functions")
+late_losses = losses_on_eight(one_function)
+right_losses = losses_on_eight(two_functions)
+
+# %% losses-table
+print("step     one device   one function  two functions")
 for at in range(10):
-    right = about(on_one[at], 0.6, 0.75, digits=3)
-    wrong = about(late_losses[at], 0.6, 0.75, digits=3)
-    again = about(on_eight[at], 0.6, 0.75, digits=3)
-    print(f"{at + 1:4}   {right:>10}   {wrong:>12}   {again:>13}")
+    row = f"{at + 1:4}"
+    for losses in [on_one, late_losses, right_losses]:
+        row += about(losses[at], 0.6, 0.75, digits=3).rjust(15)
+    print(row)
 
 # %% late-read [markdown]
-# The last column is the first, line by line. Two functions are right, and a Keras model, cut over eight devices, trains as on one.
+# The columns `one device` and `two functions` agree in every row. So two functions are right, and a Keras model, split over eight devices, trains as on one.
 #
-# The middle column doesn't look wrong. Its losses go up and down with the batches, as they should, and at the end they are 0.01 too high.
-# Its updates use the averages of the step before, so this is no longer Adam, only something like it.
+# The column `one function` doesn't look wrong. Its losses go up and down with the batches, as they should, and in step 10 the loss is only 0.01 too high.
+# But three of the four variables are updated with the averages of the step before, so this is no longer Adam, only something like it.
 # If you had no other run to compare with, would you notice?
 
 # %% note-merging [markdown]
 # What else helps, and which optimizers are affected?
 #
-# You can turn fusing off: set the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE` to `1`
-# before the step is first called, and whenever it is traced again, as for another batch size. Then the step in one function is right, with Adam and SGD.
+# You can turn fusing off, by setting the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE` to `1`.
+# Set it before the step is first called, and leave it set, because a batch of another size makes TensorFlow trace the step again.
+# Then the step in one function is right with Adam and SGD, but not with Nadam.
 #
-# You can also leave the second function uncompiled. That is as right, and slower, since TensorFlow then launches each optimizer operation separately.
-# It is what you need if the optimizer clips by itself, say with `clipnorm`: then the second function has all-reduces, too.
-# Neither fusing off nor two functions cures Nadam.
+# You can also leave the second function uncompiled. That's just as correct, only slower, since TensorFlow then launches each optimizer operation separately.
+# You need it for Adagrad and Nadam, and for an optimizer that clips each gradient by its own norm (`clipnorm`).
 #
-# Of eleven optimizers of tf_keras that we tried, only Lion was right in one function. SGD has stale reads, too: it has a slot even without momentum.
+# Of eleven optimizers of tf_keras that we tried, only Lion was right in one function.
+# Even SGD has stale reads: the one of tf_keras keeps a slot, even without momentum.
+# Two functions cured SGD, Adam, AdamW, Adamax, RMSprop and Adadelta. With Adafactor, the losses on the mesh became NaN.
+#
+# With `use_ema=True`, the averages of the weights stay at their initial values on a mesh, and no error tells you.
 
 # %% small-text [markdown]
 # ## One missing argument
 #
-# Now for the loss of 180. It belongs to a smaller network, which has 20 features between 0 and 1:
+# Now for the loss of about 180. It belongs to a smaller network, which has 20 features between 0 and 1:
 
 # %% small
 small_x = np.random.default_rng(5).random((48, 20), "float32")
@@ -514,17 +529,19 @@ def small_mlp():
 
 
 # %% no-mesh-text [markdown]
-# We take three steps in one function, on one device and on eight. This time the optimizer doesn't get its mesh:
+# We take three steps with `two_functions`, first on one device, then on eight.
+# On eight, we forget to give the optimizer its mesh:
 
-# %% no-mesh
+# %% no-mesh-right
 optimizer = tf_keras.optimizers.Adam(0.01)
-step = one_function(small_mlp(), optimizer)
+step = two_functions(small_mlp(), optimizer)
 right = losses_of(step, small_x, small_y, on_mesh=False, size=16)
 
+# %% no-mesh
 with layout_map.scope():
     small = small_mlp()
 optimizer = tf_keras.optimizers.Adam(0.01)  # without mesh=mesh
-step = one_function(small, optimizer)
+step = two_functions(small, optimizer)
 wrong = losses_of(step, small_x, small_y, on_mesh=True, size=16)
 
 for at in range(3):
@@ -534,6 +551,8 @@ for at in range(3):
 
 # %% no-mesh-read [markdown]
 # There it is. Your numbers will differ from ours, and from those of your next run.
+# With another optimizer, the same slip looks different: with SGD, at the same learning rate, you'd hardly notice.
+#
 # What has happened? Let's look at the first step alone, in a new run. How far has it moved each variable?
 
 # %% first-step
@@ -541,7 +560,7 @@ with layout_map.scope():
     small = small_mlp()
 initial = [to_numpy(weight) for weight in small.weights]
 optimizer = tf_keras.optimizers.Adam(0.01)  # without mesh=mesh
-step = one_function(small, optimizer)
+step = two_functions(small, optimizer)
 losses_of(step, small_x[:16], small_y[:16], on_mesh=True, size=16)
 
 for weight, before in zip(small.weights, initial):
@@ -549,36 +568,38 @@ for weight, before in zip(small.weights, initial):
     print(f"{weight.name:16}", about(distance, 0, 800))
 
 # %% first-step-read [markdown]
-# In its first step, Adam moves a weight by the learning rate, here 0.01. The bias of `logits` has moved by about as much.
-# It stood still before, and is spared now: you can't tell from the program which one will be.
+# In its first step, Adam moves a variable by the learning rate, here 0.01. The bias of `logits` has moved by something
+# between 0.005 and 0.01, depending on the run. That is at least the right size. This bias isn't split.
 #
-# The other three variables are split, but without a mesh their slots are whole on every device. So their gradients have to be gathered for the slots,
-# and TensorFlow fuses these all-reduces as well. The two kernels haven't moved: both of their slots were read too early.
-# And the bias of `hidden` has moved more than ten thousand times as far as it should.
+# The other three variables are. Their slots aren't: without a mesh, every device holds all of each slot.
+# So before a slot can be updated, the whole gradient has to be gathered.
+# On a CPU a gather runs as an all-reduce. Now even the second function has all-reduces, and TensorFlow fuses those too.
 #
-# Remember the wrong answer about dividing by 1e-7? Here it is right. When this bias was updated, its `m` was fresh, and its `v` was zero.
+# The two kernels haven't moved: both of their slots were read too early.
+# And the bias of `hidden` has moved by hundreds, more than ten thousand times as far as it should.
+#
+# Remember the last prediction, and its wrong answer about dividing by 1e-7? Here it is right. When this bias was updated, its `m` was fresh, and its `v` was zero.
 
 # %% note-gathered [markdown]
-# Why by 350? And why was one slot up to date, and the other not?
+# Where do the hundreds come from?
 #
-# In the first step, `m` is 0.1 times the gradient $g$. With a `v` of zero, the bias moves by $0.01 \cdot 0.316 \cdot 0.1\,g\,/\,10^{-7}$,
-# which is 3,160 times its gradient. The 0.316 is Adam's correction in step 1: √0.001 / 0.1.
-# The largest gradient of this bias is 0.11, and that gives 350.
+# In the first step, `m` is 0.1 times the gradient $g$. With a `v` of zero, the bias moves by $0.01 \cdot c_t \cdot 0.1\,g\,/\,10^{-7}$, which is $10{,}000\, c_t\, g$.
+# The largest gradient of this bias is 0.11, and Adam's bias correction $c_t$ ({lesson:from_scratch}) is 0.316 in step 1.
+# With this $c_t$, the bias moves by about 350.
 #
-# Each split variable needs its gradient gathered twice: once for `m`, once for `v`. That makes six more all-reduces,
-# and TensorFlow fuses them at the place of the last one. One slot is spared, then, and five are read too early.
-# The last all-reduce carries the 48 numbers of `hidden.bias`, so one slot of this bias is spared, and it is its `m`.
-# No rule says that it must be this one. In our runs it always was.
+# Three split variables have six slots, and the gradient is gathered once for each. TensorFlow fuses these six all-reduces at the place of the last one.
+# So one of the six slots is up to date when it is read, and the other five aren't.
+# Which one it is can be told from the result: only this bias moved, and it moved so far that its `m` must have been fresh, and its `v` zero.
 
 # %% counted-text [markdown]
-# And there is a second mistake. How many steps has the optimizer counted?
+# The missing mesh does something else, too. How many steps has the optimizer counted?
 
 # %% counted
 counted = int(optimizer.iterations)
 print("steps counted", about(counted, 1, 8, digits=1))
 
 # %% counted-read [markdown]
-# It took one. Without a mesh, the counter is an ordinary variable that all eight devices share, and each of them adds 1:
+# Several, for a single step. Without a mesh, the counter is an ordinary variable that all eight devices share, and each of them adds 1:
 #
 # ```text
 # with mesh=mesh                   without
@@ -590,36 +611,69 @@ print("steps counted", about(counted, 1, 8, digits=1))
 # ```
 #
 # They don't wait for one another, so some additions get lost, and the count differs from run to run.
-# Adam takes its correction from this counter, so your losses differ from ours, and perhaps your bias has moved by less than 350.
+# From this counter, Adam computes its bias correction, the factor $c_t$ of {lesson:from_scratch}.
+# If a device reads 8, its $c_t$ is only half of what it is at 1.
+# The bias of `logits` then moves by 0.005 in place of 0.01, and the bias of `hidden` by about 175 in place of 350. For a count in between, the distances lie in between.
+# That is why your losses differ from ours.
 #
-# The cure is one argument: `mesh=mesh`, for every optimizer. Metrics have variables as well, and take the same argument.
-# Without it, after 256 reviews, one metric reported anything from 896 to 2,048.
+# So one missing argument has two effects: the slots are whole, and the counter is shared.
+# Let's put it in, and take the three steps again:
+
+# %% cured
+with layout_map.scope():
+    small = small_mlp()
+optimizer = tf_keras.optimizers.Adam(0.01, mesh=mesh)
+step = two_functions(small, optimizer)
+cured = losses_of(step, small_x, small_y, on_mesh=True, size=16)
+
+for at in range(3):
+    print(f"step {at + 1}", end="   ")
+    print("one device", about(right[at], 0.5, 0.9), end="   ")
+    print("eight", about(cured[at], 0.5, 0.9))
+print("steps counted", int(optimizer.iterations.numpy()))
+
+# %% cured-read [markdown]
+# These are the losses of one device, and three steps are counted as three.
+# And if you didn't have one device to compare with? Then look at the layouts, as you did with the model. An optimizer has a list of its variables, too:
+
+# %% slots
+for slot in optimizer.variables():
+    print(f"{slot.name:24}", slot.layout.sharding_specs)
+
+# %% slots-read [markdown]
+# Every slot has the layout of its variable. (`iteration` is the counter, a single number, so there is nothing to split.)
+# If you forget the mesh, these variables have no `layout`, and the loop ends in an `AttributeError`.
+# Look with other optimizers, too: slots that don't begin at zero, such as Adagrad's, stay whole on every device even with the mesh.
+#
+# So give every optimizer its `mesh=mesh`. Metrics have variables as well, and take the same argument.
+# Without it, a `SparseCategoricalAccuracy` that is updated in a compiled function counts too many: in our runs, between 640 and 2,048 of 256 reviews.
 
 # %% note-no-mesh [markdown]
-# Do two functions help here, too?
+# What if the step is one function, or fusing is off?
 #
-# Not these two. The second one now has to gather, so it has all-reduces that TensorFlow fuses, and the losses jump as before.
+# In one function, the same two things go wrong, and the losses jump in the same way.
 #
 # Turning fusing off is not enough. The jump is gone then, but the counter is still wrong, and so are the losses.
 #
-# The optimizers of Keras 3 know no mesh at all. In one function they go wrong in the same two ways.
+# The optimizers of Keras 3 take no mesh at all. If you give one of them DVariables to update, in the function that computes the gradients,
+# it also reads its slots too early, and all devices share its counter.
 
 # %% note-saving [markdown]
 # How do you save a model that is split?
 #
-# `tf.train.Checkpoint(model=model)` writes it, and reads it back into a model with the same layouts.
-# `get_weights` raises an error, and so does what calls it, such as saving in the format of Keras.
+# `tf.train.Checkpoint(model=model)` writes it, and reads it back into a model with the same layouts
+# or into an ordinary one, made without a map ({lesson:save_and_serve}). `tf.saved_model.save` works, too.
 #
-# To get an ordinary model, bring the weights together yourself: make the model without a map,
-# and give its `set_weights` the list of `to_numpy(weight)` for each weight of the split one.
+# `get_weights` raises an error, and so does what calls it, such as saving in the format of Keras. For that, take the ordinary model.
 
 # %% exercise-step-text [markdown]
 # **Exercise 2.** Now write a step that you could use, with gradient clipping by the global norm ({lesson:large_trainings}).
 # `tf.clip_by_global_norm(gradients, limit)` returns the clipped gradients and the norm.
+# Clip in the function that computes the gradients: the global norm takes all-reduces, and the other function is safe because it has none.
 #
 # Write `make_step(model, optimizer)`. It returns a function `step(x, y)`, which takes one step with a global norm of at most 1 and returns the mean loss.
-# The check's model lies on eight devices, and has a batch normalisation, so call it with `training=True`.
-# It takes three steps and compares losses and variables with one device.
+# The check's model lies on eight devices, and its optimizer already has the mesh. The model has a batch normalisation, so call it with `training=True`.
+# The check takes three steps and compares losses and variables with one device.
 
 
 # %% exercise-step
@@ -652,7 +706,7 @@ check("keras_layouts-step", make_step)
 # ## And Keras 3?
 #
 # Perhaps your model is written in Keras 3, and has to stay there. Let's first see what the table meant.
-# We ask Keras 3 to cut the columns of a kernel over `model`:
+# We ask Keras 3 to split the columns of a kernel over `model`:
 
 # %% keras-3 tags=["versions"]
 import keras
@@ -682,8 +736,9 @@ print("a DTensor?", dtensor.is_dtensor(kernel.value))
 # If you bring DVariables, the model computes with them, on the mesh and in their layouts.
 # For the update there is `optimizer.stateless_apply`, but Keras refuses it on TensorFlow.
 #
-# The update has to be yours, then. You already have one: the Adam of {lesson:from_scratch}, safe inside a single function.
-# The next two cells repeat it, with the training step and the variables of {lesson:any_mesh}. They are folded.
+# So you have to write the update yourself. You already have one: the Adam of {lesson:any_mesh}.
+# It computes first and writes last, so it is right even in a single function ({lesson:from_scratch}).
+# The next two cells repeat it, with the training step and the variables of that lesson. They are folded.
 
 
 # %% adam-by-hand tags=["known"]
@@ -748,9 +803,10 @@ class Model(tf.Module):
 
 
 # %% logits-of-text [markdown]
-# The step calls `logits_of`, which used to multiply the matrices itself. Now it asks the Keras model.
-# `stateless_call` takes the values in the order of `model_3.trainable_variables`, which is that of our dictionary.
-# The empty list is for variables that aren't trained, such as moving moments.
+# Unlike the step of {lesson:zero_and_fsdp}, this `train_step` isn't given its forward pass: it calls `logits_of`.
+# Until now that function multiplied the matrices itself. We replace it by one that calls the Keras model.
+# `stateless_call` takes the values in the order of `model_3.trainable_variables`, which is that of `values`.
+# The empty list is for variables that aren't trained, such as moving moments. This model has none.
 
 
 # %% logits-of
@@ -760,7 +816,7 @@ def logits_of(weights, x):
     return logits
 
 
-# %% keras-3-run
+# %% keras-3-layouts
 layouts = {
     "W1": dtensor.Layout([WHOLE, "model"], mesh),
     "b1": dtensor.Layout(["model"], mesh),
@@ -768,24 +824,32 @@ layouts = {
     "b2": dtensor.Layout([WHOLE], mesh),
 }
 model_on_mesh = Model(layouts)
-rate = np.float32(3e-3)
-losses = []
-for step_number in range(1, 11):
-    rows = slice(64 * (step_number - 1), 64 * step_number)
-    x = shard(train_x[rows], rows_of_x)
-    y = shard(train_y[rows], rows_of_y)
-    loss, _ = train_step(
-        model_on_mesh, x, y, np.float32(step_number), rate
-    )
-    losses.append(float(loss))
 
-difference = np.abs(np.array(losses) - on_one).max()
+
+# %% keras-3-run
+def ten_losses(model):
+    rate = np.float32(3e-3)
+    losses = []
+    for at in range(10):
+        rows = slice(64 * at, 64 * at + 64)
+        x = shard(train_x[rows], rows_of_x)
+        y = shard(train_y[rows], rows_of_y)
+        loss, _ = train_step(model, x, y, np.float32(at + 1), rate)
+        losses.append(float(loss))
+    return np.array(losses)
+
+
+# %% keras-3-compared
+difference = np.abs(ten_losses(model_on_mesh) - on_one).max()
 print("largest difference", about(difference, 0, 1e-5))
+W1_parts = dtensor.unpack(model_on_mesh.weights["W1"].read_value())
+print("W1 on device 0", W1_parts[0].shape)
 
 # %% keras-3-run-read [markdown]
-# The layers of Keras 3, cut over eight devices, give the same ten losses as tf_keras on one device.
+# Apart from rounding, the layers of Keras 3, split over eight devices, give the same ten losses as tf_keras on one device.
+# And the layouts are used: device 0 holds 24 of the 48 columns of `W1`.
 #
-# At the end you put the trained values back, and have an ordinary Keras model, which can be called, saved and exported:
+# At the end you put the trained values back, and have an ordinary Keras model again:
 
 # %% back
 trained = []
@@ -798,6 +862,8 @@ accuracy = np.mean(predicted == train_y[:640])
 print("accuracy on these reviews", about(accuracy, 0.6, 1))
 
 # %% back-read [markdown]
+# After ten steps, the ordinary model gets about 79 of 100 of these reviews right. Untrained, it got about half of them.
+#
 # You needn't leave Keras 3 for DTensor, then. What you give up is `fit` and the optimizers.
 
 # %% note-stateless [markdown]
@@ -813,13 +879,13 @@ print("accuracy on these reviews", about(accuracy, 0.6, 1))
 # ## The plain program
 #
 # [`keras_layouts.py`](../plain/keras_layouts.py) trains the tf_keras model on eight devices and on one, with TensorFlow, tf_keras and NumPy alone.
-# It ends with an error if a loss differs by 1e-5, if device 0 holds more of the model than it should, if a slot isn't split, or if a metric miscounts.
+# It ends with an error if a loss differs by 1e-5 or more, if device 0 holds more of the model than it should, if a slot isn't split, or if a metric miscounts.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
 # - Keras 3 splits a model on JAX, and does nothing on TensorFlow. tf_keras takes DTensor's layouts.
-# - A pattern that matches nothing raises no error. Look at the layouts, not at the losses.
+# - A pattern that matches no variable raises no error. Look at the layouts, not at the losses.
 # - With tf_keras, give the optimizer its mesh, and apply the gradients outside the function that computes them. Then compare with one device.
 #
 # {Lesson:strategies} turns to `tf.distribute`.
