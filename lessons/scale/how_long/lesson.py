@@ -389,7 +389,7 @@ print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50
 #
 # A product takes two operations for each combination of its letters, and the way back has two products more.
 # Of a block only the input is kept: the rest is computed again on the way back, which makes four products.
-# The batch is cut into four *microbatches*, one after another.
+# The batch is cut into four *micro-batches*, one after another.
 # So activations and their gradients are added up four times a step,
 # activations of blocks eight times, since they are computed twice.
 # The gradients of weights add up on the device, and among devices once.
