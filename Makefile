@@ -25,7 +25,7 @@ CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,lesson_workers slurm))
 ROUNDS ?= 20
 
 # Programs, and what imports TensorFlow.
-WITH_TENSORFLOW := $(addprefix operations/,measure.py program.py) \
+WITH_TENSORFLOW := $(foreach table,operations strategies,$(addprefix $(table)/,measure.py program.py)) \
   $(addprefix keras/,estimator.py example.py keras_layouts.py under_strategy.py)
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container

@@ -1,8 +1,8 @@
-"""Makes the tables of what works: `python -m tools.cases [operations] [keras_layouts] [strategies]`.
+"""Makes the tables of what works: `python -m tools.cases [TABLE] ...`.
 
 What was stopped goes on. A complete table is made anew with other versions, or when its journal in `build`
-is deleted. That of operations is of the TensorFlow that runs this; the others need `make jax` and `make
-estimator`, and are left out without.
+is deleted. Those of operations and of features are of the TensorFlow that runs this; the others need
+`make jax` and `make estimator`, and are left out without.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from course_lib.errors import CourseError
 
 TABLES = {
     "operations": "tools.cases.operations.measure:measure",
+    "features": "tools.cases.strategies.measure:measure",
     "keras_layouts": "tools.cases.keras.tables:measure_layouts",
     "strategies": "tools.cases.keras.tables:measure_strategies",
 }

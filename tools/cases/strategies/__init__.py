@@ -1,0 +1,1 @@
+"""What works under the strategies of tf.distribute: each feature is a program, held to one device."""
