@@ -179,7 +179,7 @@ def _place(scheme: Scheme, name: str, block: Block) -> Place:
 def _span(scheme: Scheme, axis: str, part: slice) -> tuple[float, float]:
     """Returns where a part of an axis starts, and its length: an axis is as long in every tensor."""
     size = max(scheme.sizes[axis], 1)
-    length = _LEAST_LENGTH + _LENGTH_A_DOUBLING * math.log2(size)
+    length = min(_LEAST_LENGTH + _LENGTH_A_DOUBLING * math.log2(size), _COLUMN)
     unit = max(length, _LEAST_BLOCK * scheme.plan.num_shards(axis)) / size
     return part.start * unit, (part.stop - part.start) * unit
 

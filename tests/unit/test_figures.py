@@ -12,6 +12,7 @@ from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import Plan, data_parallel
 from course_lib.specs.sharding import numbered_tensor
+from lessons.layouts import scheme as scheme_module
 from lessons.layouts.scheme import Scheme
 from lessons.strategies.global_batches import ReceivedExamples
 from tests.course import from_lesson
@@ -83,6 +84,12 @@ def test_equal_colours_are_equal_data_and_what_all_hold_has_none():
     assert [text for _fill, text in shown] == ["0 1", "2 3", "0 2", "1 3", "0 2", "1 3", "0 1", "2 3"]
     assert [fill for fill, _text in shown] == list(shapes.PALETTE[:8])
     assert blocks(Scheme(data_parallel(2), {"b1": ("hidden",)}, SIZES)) == [(shapes.EMPTY, "all")]
+
+
+def test_no_block_is_wider_than_its_column():
+    scheme = Scheme(data_parallel(8), {"copies": ("copy", "weights")}, {"copy": 8, "weights": 57_600})
+    widths = [float(group[0].get("width")) for group in elements(scheme, class_="part")]
+    assert max(widths) <= scheme_module._COLUMN
 
 
 def test_colours_of_other_data_go_on_where_the_palette_ends_and_from_picture_to_picture():
