@@ -26,7 +26,7 @@ ROUNDS ?= 20
 
 # Programs, and what imports TensorFlow.
 WITH_TENSORFLOW := $(foreach table,operations strategies,$(addprefix $(table)/,measure.py program.py)) \
-  $(addprefix keras/,estimator.py example.py keras_layouts.py under_strategy.py)
+  $(addprefix keras/,estimator.py example.py keras_layouts.py)
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
@@ -89,7 +89,6 @@ results: .venv/ready  ## measure what lessons and book quote: trainings on revie
 
 bench: .venv/ready  ## what is fast, as ratios measured in one run
 	$(BIN)/python -m benchmarks
-	$(BIN)/python -m benchmarks.plans
 
 jax: .venv/ready  ## an environment with JAX and Keras, for `make results` and for the drill of JAX's code
 	$(BIN)/python -m venv build/jax-venv

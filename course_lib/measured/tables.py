@@ -98,13 +98,11 @@ def title(name: str) -> str:
         "loop_keras_3": _("custom loop, Keras 3"),
         "loop_tf_keras": _("custom loop, tf_keras"),
         "estimator": _("Estimator, TensorFlow 2.15"),
-        "default": _("default strategy"),
         "one_device": "OneDeviceStrategy",
         "mirrored": "MirroredStrategy",
         "central_storage": "CentralStorageStrategy",
         "multi_worker": "MultiWorkerMirroredStrategy",
         "parameter_server": "ParameterServerStrategy",
-        "tpu": "TPUStrategy",
     }.get(name, name)
 
 

@@ -9,9 +9,11 @@ import pytest
 from course_lib.measured.files import Record, load
 from course_lib.measured.tables import cell_text, title
 from tools.cases.keras import tables
-from tools.cases.runner import ERROR
+from tools.cases.strategies import table
 
 ROOT = Path(__file__).parents[2]
+NEWEST = next(iter(table.load().values()))
+OF_STRATEGIES = [(row, column) for row, cells in table.view(NEWEST).items() for column in cells]
 
 
 @pytest.mark.parametrize(
@@ -21,12 +23,6 @@ ROOT = Path(__file__).parents[2]
         ({"distributed": True, "difference": math.nan}, "wrong values, no error"),
         ({"distributed": False, "difference": 0.0}, "not split, no error"),
         ({"mistaken": True}, "accepted, no error"),
-        ({"distributed": True, "losses": (0.9, 0.6)}, "asynchronous: the loss falls"),
-        ({"distributed": True, "losses": (0.6, math.nan)}, "wrong values, no error"),
-        (
-            {"distributed": True, "difference": 1e-7, "reported_difference": 0.09},
-            "trains as one device, reports a wrong loss",
-        ),
         (
             {"verdict": "error", "message": "a.UnknownError: /a/b.py:1:2: error: no\nmore"},
             "error: UnknownError",
@@ -39,26 +35,16 @@ def test_what_became_of_a_case_is_told(found, text):
     assert cell_text(Record(tables.cell_of(found))) == text
 
 
-def test_several_processes_or_runs_are_as_good_as_the_worst_of_them():
-    def found(difference, *, distributed=True):
-        return {"distributed": distributed, "difference": difference}
-
-    assert tables.worst([found(1e-7), found(1e-3)]) == found(1e-3)
-    assert math.isnan(tables.worst([found(math.nan), found(1e-3)])["difference"])
-    assert tables.worst([found(1e-7), found(0.0, distributed=False)]) == found(1e-7, distributed=False)
-    runs = [{"distributed": True, "losses": [0.9, after]} for after in (0.6, 1.3, 0.7)]
-    assert tables.worst(runs) == runs[1]
-    failed = {"verdict": ERROR, "message": "ValueError"}
-    assert tables.worst([found(0.0), failed, found(math.nan)]) == failed
-
-
 @pytest.mark.parametrize(
     ("name", "cells"),
-    [("keras_layouts-support", tables.layouts_table()), ("strategies-support", tables.strategies_table())],
+    [
+        ("keras_layouts-support", [*tables.layouts_table()]),
+        ("strategies-support", [*OF_STRATEGIES, *tables.estimator_table()]),
+    ],
 )
 def test_a_record_is_whole_of_the_locked_versions_and_every_name_has_a_title(name, cells):
     record = load(name)
-    assert [(row, column) for row, columns in record.support.items() for column in columns] == list(cells)
+    assert {(row, column) for row, columns in record.support.items() for column in columns} == {*cells}
     pinned = dict(re.findall(r"^([a-z-]+)==(\S+)", (ROOT / "requirements.lock").read_text("utf-8"), re.M))
     assert all(record.how[package] == pinned[package] for package in ("tensorflow", "tf-keras", "keras"))
     assert not [each for pair in cells for each in pair if title(each) == each]
@@ -86,11 +72,13 @@ def test_what_the_lesson_says_of_each_keras():
 
 def test_what_the_lesson_says_of_each_strategy():
     support = load("strategies-support").support
-    found = {row: {column: cell.verdict for column, cell in cells.items()} for row, cells in support.items()}
-    assert found["central_storage"].pop("fit_keras_3") == "misreported"
-    for row in tables.WITH_ESTIMATOR:
-        assert set(found[row].values()) == {"equal"}
-    for row, verdict in (("multi_worker", "equal"), ("parameter_server", "asynchronous")):
-        assert found[row].pop("fit_keras_3") == "error"
-        assert list(found[row].values()) == [verdict] * 3
-    assert list(found["tpu"].values()) == ["error"] * 4
+    for row, cells in table.view(NEWEST).items():
+        assert {name: cell for name, cell in support[row].items() if name != "estimator"} == cells
+    verdicts = {(row, name): cell.verdict for row, cells in support.items() for name, cell in cells.items()}
+    unlike = {place: verdict for place, verdict in verdicts.items() if verdict != "equal"}
+    assert unlike == {
+        ("central_storage", "fit_keras_3"): "misreported",
+        ("multi_worker", "fit_keras_3"): "error",
+        ("parameter_server", "fit_keras_3"): "error",
+        ("parameter_server", "fit_tf_keras"): "asynchronous",
+    }

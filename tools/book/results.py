@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import course_lib
 from course_lib.i18n import _
 from course_lib.measured.files import Record, load, names
 from course_lib.measured.machine import sentences
-from course_lib.measured.tables import breakable, table, title
+from course_lib.measured.tables import table, title
 from course_lib.measured.trainings import picture
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.figures import framed
@@ -34,7 +34,6 @@ def measured_values(language: str, folder: Path) -> dict[str, Any]:
         "bars": partial(_bars, folder),
         "machine": sentences,
         "keras": _support("keras_layouts-support"),
-        "strategies": _support("strategies-support", breakable),  # its columns are wider than a page
     }
 
 
@@ -86,15 +85,14 @@ def _image(file: str, alt: str) -> str:
     return f"```{{image}} {file}\n:alt: {alt}\n```"
 
 
-def _support(name: str, shown_name: Callable[[str], str] = str) -> dict[str, Any]:
-    """Returns a table of what works, its long names as they are shown, with the message of each error."""
+def _support(name: str) -> dict[str, Any]:
+    """Returns a table of what works, with the message of each error."""
     record = load(name)
     shown = table(record.support)
-    rows = {shown_name(row): tuple(map(shown_name, texts)) for row, texts in shown.rows.items()}
     errors = [
         (title(row), title(column), cell.message)
         for row, cells in record.support.items()
         for column, cell in cells.items()
         if cell.verdict == "error"
     ]
-    return {"columns": shown.columns, "rows": rows, "how": record.how, "errors": errors}
+    return {"columns": shown.columns, "rows": shown.rows, "how": record.how, "errors": errors}

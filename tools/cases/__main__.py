@@ -14,7 +14,7 @@ TABLES = {
     "operations": "tools.cases.operations.measure:measure",
     "features": "tools.cases.strategies.measure:measure",
     "keras_layouts": "tools.cases.keras.tables:measure_layouts",
-    "strategies": "tools.cases.keras.tables:measure_strategies",
+    "estimator": "tools.cases.keras.tables:measure_estimator",
 }
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ import tensorflow as tf
 COPIES, BATCH_SIZE, STEPS, LEARNING_RATE = 1_000, 10, 10, 0.02
 TWO_CPUS = ["/cpu:0", "/cpu:1"]
 STRATEGIES = {  # with the replicas of each
-    "default": (1, lambda: None),
     "one_device": (1, lambda: tf.distribute.OneDeviceStrategy("/cpu:1")),
     "mirrored": (2, lambda: tf.distribute.MirroredStrategy(TWO_CPUS)),
     "central_storage": (2, lambda: tf.distribute.experimental.CentralStorageStrategy(TWO_CPUS, "/cpu:0")),

@@ -37,6 +37,12 @@ def answer_of(record: runner.Record) -> table.Answer:
     return record | {"verdict": DEAD} if record["verdict"] in runner.FAILURES else record
 
 
+def verdict_of(_case: Case, record: runner.Record) -> str:
+    """Returns the verdict that the table gives to what a case found."""
+    verdict: str = answer_of(record)["verdict"]
+    return verdict
+
+
 def verdict(case: Case) -> runner.Record:
     """Returns what DTensor makes of a case."""
     verdicts = _started()

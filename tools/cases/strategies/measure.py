@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import linecache
+import platform
 import sys
 import tempfile
 from contextlib import redirect_stdout
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,11 @@ import keras  # noqa: F401 - imported once, for the processes that are forked fr
 import tensorflow as tf
 import tf_keras  # noqa: F401
 
+from course_lib.measured.files import load, save
 from tools.cases import runner
 from tools.cases.strategies import table
 
 LIMIT_SECONDS = 120.0
-SEVERAL = ("workers_2", "servers_2")
 
 
 def as_case(case: table.Case) -> runner.Case:
@@ -28,7 +30,7 @@ def as_case(case: table.Case) -> runner.Case:
 
 
 def _run(case: table.Case) -> runner.Record:
-    if case.strategy in SEVERAL:
+    if case.strategy in table.SEVERAL:
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "program.py"
             program.write_text(case.program, encoding="utf-8")
@@ -44,17 +46,37 @@ def _run(case: table.Case) -> runner.Record:
     return record
 
 
+def verdict_of(case: table.Case, record: runner.Record) -> str:
+    """Returns the verdict that the table gives to what a case found."""
+    verdict: str = table.answer_of(record, case.feature)["verdict"]
+    return verdict
+
+
 def measure() -> None:
     """Runs every case that the journal lacks, and writes the table."""
     cases = table.every_case()
     found = runner.completed(list(map(as_case, cases)), "strategies-features", tf.__version__)
     answers = {case.name: table.answer_of(found[case.name], case.feature) for case in cases}
     table.save((table.load() if table.STORED.exists() else {}) | {tf.__version__: answers})
+    if tf.__version__ == next(iter(table.load())):
+        _save_view(answers)
 
 
-if (
-    __name__ == "__main__"
-):  # tries the cases whose names have all of the words given, and prints what became of them
+def _save_view(answers: table.Answers) -> None:
+    """Writes the rows that the lesson on strategies shows; those of Estimators stay as they are."""
+    how = {
+        "command": "make estimator; .venv/bin/python -m tools.cases features estimator",
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("tensorflow", "tf-keras", "keras")},
+    }
+    before = load("strategies-support")
+    support = table.view(answers)
+    for row, cells in support.items():
+        cells |= {name: cell for name, cell in before.support.get(row, {}).items() if name not in cells}
+    save("strategies-support", {"how": before.how | how, "support": support})
+
+
+if __name__ == "__main__":  # tries the cases whose names have all of the words that are given
     chosen = [case for case in table.every_case() if all(word in case.name for word in sys.argv[1:])]
     for name, record in runner.run(list(map(as_case, chosen))):
         print(name, "->", record, flush=True)

@@ -14,18 +14,21 @@ from typing import Any, NamedTuple
 
 from course_lib.messages import plain
 from tools.cases.keras.tables import of_any_run
+from tools.cases.runner import ERROR
 
 HERE = Path(__file__).parent
 STORED = HERE / "table.json"
 DATA = [tomllib.loads(file.read_text(encoding="utf-8")) for file in sorted(HERE.glob("features*.toml"))]
 BLOCKS: dict[str, str] = DATA[0]["blocks"]
-EQUAL, UNEQUAL, DIFFERENT, DOCUMENTED, REFUSED = (
+EQUAL, UNEQUAL, DIFFERENT, DOCUMENTED, REFUSED, NO_CASE = (
     "equal",
     "unequal parts",
     "different",
     "documented",
     "refused",
+    "no case",  # one device refuses it too
 )
+ASYNCHRONOUS = "asynchronous"  # in no fixed order, and the loss fell
 PROGRAM = (HERE / "program.py").read_text(encoding="utf-8")
 FIELDS = (
     "layers",
@@ -40,7 +43,18 @@ FULL, UNEVEN, EMPTY = PARTS = {"full": 24, "uneven": 19, "empty": 13}  # example
 MIRRORED = "mirrored_2"
 OTHERS = ("mirrored_3", "workers_2", "servers_2", "central_2", "one_device")
 SEVERAL = ("workers_2", "servers_2")
-_CASE, _REST = "# The case", "# The same for every case."
+KERASES = ("keras", "tf_keras")
+ROWS = {  # of the lesson's table
+    "one_device": "one_device",
+    "mirrored": MIRRORED,
+    "central_storage": "central_2",
+    "multi_worker": "workers_2",
+    "parameter_server": "servers_2",
+}
+FIRST = 'strategy_name, way, num_examples = "mirrored_2", "fit", 24'  # the program's line that says the case
+RUNS = "# What this case runs.\n"
+# The program in three parts, of which a feature replaces functions in the first and the last.
+HEAD, COMMON, REST = re.split("^(?=# The same for every case|# -- strategies)", PROGRAM, flags=re.MULTILINE)
 
 
 Answer = dict[str, Any]
@@ -51,19 +65,29 @@ class Feature(NamedTuple):
     """What is tried: a part of the program that is written otherwise."""
 
     group: str
-    name: str
+    label: str  # in English, with code between backticks
     code: str  # functions that take the place of the program's, or come after them
     ways: tuple[str, ...]
     parts: tuple[str, ...]
-    is_everywhere: bool  # tried under every strategy, and in tf_keras
+    where: str  # "" under two replicas alone; "everywhere", in one way each; "fully" in `fit` and a loop
     documented: str  # what TensorFlow or Keras say of a difference, if they do
     cure: str  # the name of the feature to take instead
+    strategies: tuple[str, ...]  # where it makes sense under these alone
+
+    @property
+    def name(self) -> str:
+        """What no other feature is called."""
+        return self.label.replace("`", "")
 
     def cases(self) -> Iterator[Case]:
         """Yields its cases."""
-        for way, part in itertools.product(self.ways, self.parts):
-            yield Case(self, MIRRORED, "keras", way, part)
-        if self.is_everywhere:
+        for strategy, way, part in itertools.product(self.strategies or (MIRRORED,), self.ways, self.parts):
+            yield Case(self, strategy, "keras", way, part)
+        if self.where == "fully":
+            for strategy, keras, way in itertools.product((MIRRORED, *OTHERS), KERASES, ("fit", "loop")):
+                if (strategy, keras) != (MIRRORED, "keras"):
+                    yield Case(self, strategy, keras, way, "full")
+        elif self.where:
             for strategy in OTHERS:
                 several = strategy in SEVERAL and "loop" in self.ways
                 yield Case(self, strategy, "keras", "loop" if several else self.ways[0], "full")
@@ -95,21 +119,36 @@ def program_of(feature: Feature, strategy: str, keras: str, way: str, num_exampl
 
     The functions that the feature has take the place of those of the same name.
     """
-    head, _, rest = PROGRAM.partition(_REST)
-    own = {node.name for node in ast.parse(feature.code).body if isinstance(node, ast.FunctionDef)}
-    for node in reversed(ast.parse(head).body):
-        if isinstance(node, ast.FunctionDef) and node.name in own:
-            lines = head.splitlines(keepends=True)
-            head = "".join([*lines[: node.lineno - 1], *lines[node.end_lineno :]]).rstrip() + "\n\n\n"
-    head = head.replace(
-        "import keras\n", "import tf_keras as keras\n" if keras == "tf_keras" else "import keras\n"
+    own = own_functions(feature)
+    head, strategies = (
+        "".join(text for name, text in pieces(part) if name not in own) for part in (HEAD, REST)
     )
-    first = 'strategy_name, way, num_examples = "mirrored_2", "fit", 24'
-    head = head.replace(first, f'strategy_name, way, num_examples = "{strategy}", "{way}", {num_examples}')
-    if not own & {"run", "promised"}:
-        return f"{head}{feature.code}\n\n\n{_REST}{rest}"
-    begin, mark, strategies = rest.partition("# -- strategies")
-    return f"{head}{_REST}{begin}# What this case runs.\n{feature.code}\n\n\n{mark}{strategies}"
+    if keras == "tf_keras":
+        head = head.replace("import keras\n", "import tf_keras as keras\n")
+    head = head.replace(FIRST, f'strategy_name, way, num_examples = "{strategy}", "{way}", {num_examples}')
+    code = f"{feature.code}\n\n\n"
+    return (
+        f"{head}{COMMON}{RUNS}{code}{strategies}" if is_late(feature) else f"{head}{code}{COMMON}{strategies}"
+    )
+
+
+def pieces(code: str) -> list[tuple[str, str]]:
+    """Returns a code in parts: its functions by their names, and what stands before them."""
+    lines = code.splitlines(keepends=True)
+    functions = [node for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)]
+    starts = [node.lineno - 1 for node in functions] + [len(lines)]
+    texts = ["".join(lines[begin:end]) for begin, end in itertools.pairwise([0, *starts])]
+    return list(zip(["", *(node.name for node in functions)], texts, strict=True))
+
+
+def own_functions(feature: Feature) -> set[str]:
+    """Returns the names of the functions that a feature has."""
+    return {node.name for node in ast.parse(feature.code).body if isinstance(node, ast.FunctionDef)}
+
+
+def is_late(feature: Feature) -> bool:
+    """Returns whether a feature says itself what is run, and so comes after what is the same for all."""
+    return bool(own_functions(feature) & {"run", "promised"})
 
 
 def features() -> list[Feature]:
@@ -128,21 +167,23 @@ def _with_blocks(code: str) -> str:
 
 
 def _feature(group: dict[str, Any], given: dict[str, Any]) -> Feature:
-    code = _with_blocks(given.get("code", "").strip("\n"))
+    code = given.get("code", "")
     if not code:
         form = group["form"].replace("{}", given["of"], 1)
         code = f"{group['head']}\n    return {form}"
+    code = _with_blocks(code.strip("\n"))
     ways = tuple(given.get("ways", group.get("ways", ALL_WAYS)))
     parts = tuple(given.get("parts", group.get("parts", PARTS)))
     return Feature(
         group["name"],
-        given.get("name", given.get("of", "")),
+        given.get("name", f"`{given.get('of')}`"),
         code,
         ways,
         parts,
-        given.get("everywhere", False),
+        given.get("where", ""),
         given.get("documented", ""),
         given.get("cure", ""),
+        tuple(given.get("strategies", group.get("strategies", ()))),
     )
 
 
@@ -153,15 +194,47 @@ def every_case() -> list[Case]:
 
 def answer_of(record: Answer, feature: Feature) -> Answer:
     """Returns what the table says of what became of a case: a verdict, and by how much or in which words."""
+    if record["verdict"] == ERROR:
+        return {"verdict": NO_CASE}
     if "difference" not in record:
         message = of_any_run(record["message"])
         return {"verdict": record["verdict"], "message": plain(message)}
     differences = {name: _rounded(value) for name, value in record["difference"].items()}
     if record["verdict"] == EQUAL:
         return {"verdict": EQUAL, "closely": _power(max(differences.values(), default=0.0))}
+    if record["verdict"] == ASYNCHRONOUS:
+        return {"verdict": ASYNCHRONOUS}
     is_documented = record["verdict"] == DIFFERENT and feature.documented
     apart = {name: value for name, value in differences.items() if not value <= 1e-4}  # nan is not
     return {"verdict": DOCUMENTED if is_documented else record["verdict"], "difference": apart}
+
+
+def view(answers: Answers) -> dict[str, dict[str, Answer]]:
+    """Returns the first feature's answers as the lesson's table: by strategy, and by way and Keras."""
+    names = {"keras": "keras_3", "tf_keras": "tf_keras"}
+    base = {
+        (case.strategy, case.keras, case.way): answers[case.name]
+        for case in features()[0].cases()
+        if case.part == "full"
+    }
+    return {
+        row: {
+            f"{way}_{names[keras]}": _cell(base[strategy, keras, way])
+            for way in ("fit", "loop")
+            for keras in KERASES
+        }
+        for row, strategy in ROWS.items()
+    }
+
+
+def _cell(answer: Answer) -> Answer:
+    if answer["verdict"] == EQUAL:
+        return {"verdict": EQUAL, "difference": answer["closely"]}
+    if answer["verdict"] == ASYNCHRONOUS:
+        return answer
+    if answer["verdict"] == DIFFERENT:
+        return {"verdict": "misreported" if "weights" not in answer["difference"] else DIFFERENT}
+    return {"verdict": "error", "message": answer["message"]}
 
 
 def _rounded(value: float) -> float:
