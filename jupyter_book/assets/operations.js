@@ -1,29 +1,21 @@
 // The table of operations: filters, and for the operation that is chosen its cases, each with a program to copy.
-import { addButton } from "./copy.js";
+import { connect, programBox, select } from "./case_table.js";
 
 const place = document.querySelector(".operations");
 const { answers, rows, program, shapes, meshes, layouts } = JSON.parse(place.querySelector("script").textContent);
 const [modes, verdicts, words] = [place.dataset.modes, place.dataset.verdicts, place.dataset.words].map(JSON.parse);
-const filters = place.querySelector(".filters");
-const [text, verdict, of, marks] = filters.querySelectorAll("input, select");
-const lines = [...place.querySelectorAll("tbody tr")];
-let opened = null;
+const [text, verdict, of, marks] = place.querySelectorAll(".filters :is(input, select)");
 
-function filter() {
+function isShown(line) {
   const asked = text.value.trim().toLowerCase();
-  let shown = 0;
-  for (const line of lines) {
-    const cells = verdict.value ? [line.querySelector(`.${verdict.value}`)] : [...line.querySelectorAll("td[class]")];
-    const patterns = cells.flatMap((cell) => [...cell.querySelectorAll("span")]).flatMap((span) => span.textContent.split(" "));
-    line.hidden =
-      !`${line.cells[0].textContent} ${line.dataset.group}`.toLowerCase().includes(asked) ||
-      (of.value && line.dataset.of !== of.value) ||
-      !patterns.length ||
-      (marks.value && !patterns.includes(marks.value));
-    shown += !line.hidden;
-  }
-  close();
-  filters.querySelector("output").textContent = `${shown} ${words.shown}`;
+  const cells = verdict.value ? [line.querySelector(`.${verdict.value}`)] : [...line.querySelectorAll("td[class]")];
+  const patterns = cells.flatMap((cell) => [...cell.querySelectorAll("span")]).flatMap((span) => span.textContent.split(" "));
+  return (
+    `${line.cells[0].textContent} ${line.dataset.group}`.toLowerCase().includes(asked) &&
+    (!of.value || line.dataset.of === of.value) &&
+    patterns.length &&
+    (!marks.value || patterns.includes(marks.value))
+  );
 }
 
 /** Whether an answer is that of a case: of what was none it is "none". */
@@ -31,26 +23,9 @@ function isCase(number) {
   return answers[number].verdict in verdicts;
 }
 
-function close() {
-  opened?.remove();
-  opened = null;
-}
-
-function select(label, options, chosen) {
-  const element = document.createElement("select");
-  element.append(...options.map(([value, name]) => new Option(name, value, false, value === chosen)));
-  const around = document.createElement("label");
-  around.append(`${label} `, element);
-  return [around, element];
-}
-
-/** Opens the cases of a row, the first one of its worst verdict chosen. */
-function open(line) {
-  close();
-  const row = rows[lines.indexOf(line)];
-  opened = place.querySelector("tbody").insertRow(lines.indexOf(line) + 1);
-  const cell = opened.insertCell();
-  cell.colSpan = 6;
+/** Fills what opens with the cases of a row, the first one of its worst verdict chosen. */
+function fill(cell, index) {
+  const row = rows[index];
   const keys = Object.keys(row.answers);
   const [first, number] = worst(row, keys.filter((key) => !key.startsWith("eager gradient"))); // as the squares
   const outcome = (numbers) => [...new Set(numbers.map((each) => verdicts[answers[each].verdict] ?? "–"))].join(", ");
@@ -61,9 +36,7 @@ function open(line) {
   const [ways, way] = select(words.way, keys.map((key) => [key, named(key)]), first);
   const [splits, split] = select(words.layout, []);
   const found = document.createElement("p");
-  const box = document.createElement("div");
-  box.className = "highlight";
-  const block = box.appendChild(document.createElement("pre"));
+  const [box, block] = programBox();
   const offer = (chosen) => {
     const tried = layouts[`${way.value.split(" ").at(-1)} ${shapes[row.of].length}`];
     split.replaceChildren(...tried.map((layout, each) => new Option(`[${layout.join(", ")}]: ${outcome([row.answers[way.value][each]])}`, each, false, each === chosen)));
@@ -77,7 +50,6 @@ function open(line) {
   way.addEventListener("change", () => offer(0));
   split.addEventListener("change", show);
   cell.append(ways, " ", splits, found, box);
-  if (navigator.clipboard) addButton(box);
   offer(number);
 }
 
@@ -108,13 +80,4 @@ function programOf(row, key, number) {
   return `${program[0]}shape, mesh_dims, sharding_specs, way = ${values.join(", ")}\n${row.functions}${program[1]}`;
 }
 
-for (const line of lines) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.append(...line.cells[0].childNodes);
-  button.addEventListener("click", () => (opened?.previousElementSibling === line ? close() : open(line)));
-  line.cells[0].append(button);
-}
-[text, verdict, of, marks].forEach((control) => control.addEventListener("input", filter));
-filters.hidden = false;
-filter();
+connect(place, isShown, fill, words.shown);

@@ -14,6 +14,7 @@ import yaml
 from course_lib.i18n import set_language
 from tools.book.explorers import widgets
 from tools.book.facts import python_versions, tested_packages
+from tools.book.features import feature_values
 from tools.book.licences import notices
 from tools.book.operations import operation_values
 from tools.book.published import published_values
@@ -32,6 +33,7 @@ PAGES = (
     "how_good",
     "silent_mistakes",
     "operations",
+    "features",
     "what_next",
     "library",
     "glossary",
@@ -39,7 +41,12 @@ PAGES = (
     "versions",
     "notices",
 )
-REFERRED = ("silent_mistakes", "operations", "troubleshooting")  # lessons name these pages by their titles
+REFERRED = (
+    "silent_mistakes",
+    "operations",
+    "features",
+    "troubleshooting",
+)  # lessons name these pages by their titles
 
 
 @dataclass(frozen=True)
@@ -214,4 +221,5 @@ def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:
         "pythons": python_versions(sources.root),
         "notices": notices(sources.book),
         "operations": operation_values(),
+        "features": feature_values(translations(sources.catalogue(edition.language))),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from babel.messages.extract import extract
 
 from course_lib.exercises import questions
 from course_lib.syllabus import ORDER
+from tools.cases.strategies.table import features
 from tools.catalogues.files import WHOLE_CELL, Text
 from tools.lesson import comments, exercises, markdown_blocks, texts
 from tools.lesson.sources import Course, Lesson
@@ -65,6 +67,10 @@ def book_texts(course: Course) -> Iterator[Text]:
         with path.open("rb") as lines:
             for _line, english, _comments, _context in extract("jinja2", lines, keywords=_KEYWORDS):
                 yield Text(str(english), path.name)
+    for feature in features():
+        for english in (feature.group, feature.label, feature.documented):
+            if re.sub("`[^`]+`", "", english).strip(" ,"):  # code alone is the same in every language
+                yield Text(english, "features.md")
     for name, english in yaml.safe_load((book / "strings.yml").read_text("utf-8")).items():
         yield Text(english, "strings.yml", name)
 
