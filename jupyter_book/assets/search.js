@@ -20,7 +20,7 @@ function showResult(page) {
   const item = document.createElement("li");
   const link = document.createElement("a");
   link.href = page.url;
-  link.textContent = page.meta.title;
+  link.textContent = page.title;
   const excerpt = document.createElement("p");
   excerpt.innerHTML = page.excerpt; // Pagefind's own: escaped text with <mark> around the words found
   item.append(link, excerpt);

@@ -38,6 +38,28 @@ SEARCHES = {
         "デバイスが分割して持つ": "mesh_and_layout",
     },
 }
+# What users paste or type, and the section that answers: among the first three.
+SYMPTOMS = {
+    "RuntimeError: `merge_call` called while defining a new graph or a tf.function": "merge-call",
+    "Trying to access resource dense/kernel/replica_1/19 (defined @ /home/me/core.py:12) located in "
+    "device /job:localhost/replica:0/task:0/device:GPU:1 from device /job:localhost/device:GPU:0": "jit",
+    "ValueError: Attempt to convert a value (PerReplica:{ 0: 0.5 }) with an unsupported type": "per-replica",
+    "RuntimeError: Collective ops must be configured at program startup": "startup",
+    "AttributeError: 'ShardedVariable' object has no attribute 'handle'": "sharded-variable",
+    "loss NaN several devices": "nan",
+    "trains on one device only": "one-device",
+    "metric too large": "metric",
+    "predictions of all replicas": "gather",
+    "http_proxy": "waits",
+    "TF_CONFIG notebook": "waits",
+    "coordinator waits evaluator": "waits",
+    "You must feed a value for placeholder tensor 'cond/Placeholder' with dtype": "placeholder",
+    "column of strings": "strings",
+    "triplets": "own-part",
+    "train_on_batch": "on-batch",
+    "Could not apply FILE based sharding: the dataset only has 1 file(s), which is not enough": "one-file",
+    "workers save same path": "same-path",
+}
 # A lesson holds thousands of coloured words of code: axe judges the contrast of the first of each kind.
 ONE_WORD_OF_EACH_KIND = """
 {
@@ -171,10 +193,24 @@ def test_search_finds(page, address, language):
         field.fill("")  # which empties the results at once
         field.fill(query)
         results.first.wait_for()
-        found = [result.get_attribute("href").split("?")[0] for result in results.all()]
+        found = [urldefrag(result.get_attribute("href")).url for result in results.all()]
         assert any(link.endswith(f"/{language}/{expected}.html") for link in found), (query, found)
         assert all(f"/{language}/" in link for link in found)
     assert trouble == []
+
+
+def test_search_leads_to_the_entry_of_a_symptom(page, address):
+    page.goto(f"{address}en/search.html", wait_until="networkidle")
+    field, results = page.locator("#search-page-query"), page.locator("article .search-results a")
+    missed = {}
+    for query, expected in SYMPTOMS.items():
+        field.fill("")
+        field.fill(query)
+        results.first.wait_for()
+        found = [result.get_attribute("href") for result in results.all()][:3]
+        if not any(link.endswith(f"troubleshooting.html#{expected}") for link in found):
+            missed[query] = found
+    assert missed == {}
 
 
 def test_phrase_that_stands_on_a_page_leads_to_that_page_first(page, address):
@@ -183,7 +219,7 @@ def test_phrase_that_stands_on_a_page_leads_to_that_page_first(page, address):
     phrase = sentences.split("。")[-2]  # none but the glossary says this of a DVariable
     page.goto(f"{address}ja/search.html?q={phrase}", wait_until="networkidle")
     first = page.locator("article .search-results a").first
-    assert first.get_attribute("href").endswith("/ja/glossary.html")
+    assert urldefrag(first.get_attribute("href")).url.endswith("/ja/glossary.html")
 
 
 def test_search_works_by_keyboard_alone(page, address):

@@ -18,7 +18,7 @@ from tools.book.page_programs import Program, run
 print(json.dumps(list(run([Program(*each) for each in json.load(sys.stdin)]))))
 """
 PROGRAMS = programs()
-MOST_PROCESSES = 20  # each has its memory otherwise
+MOST_PROCESSES = 60  # each has its memory otherwise
 
 
 def printed_by(chosen: list[Program]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
@@ -17,6 +18,7 @@ LOGGER = logging.getLogger(__name__)
 SHOWN = ("display_data", "execute_result")
 _BEGIN = '<details class="{kind}"><summary>{words}</summary>\n'
 _END = "</details>\n"
+_SECTION = re.compile(r'<section([^>]*?) id="([^"]+)">\n(<h[1-6])')
 # A cell's tag, which part of the cell it folds, and what that is called in the book's strings and style.
 _FOLDED = (("reveal", "cell_code_output", "revealed"), ("known", "cell_code_source", "known_code"))
 
@@ -49,6 +51,8 @@ def _search_page(_app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 def _add_context(app: Sphinx, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
     """Gives the templates the other languages' pages, the frame's texts, and the addresses of the buttons."""
     config = app.config
+    # Pagefind leads to sections whose headings have a name; Sphinx names what is around them.
+    context["body"] = _SECTION.sub(r'<section\1>\n\3 id="\2"', context.get("body", ""))
     context["strings"] = config.book_strings
     context["editions"] = [
         {
