@@ -31,8 +31,8 @@ class Over(BaseException):
 
 
 @contextlib.contextmanager
-def time_limit() -> Iterator[None]:
-    """Ends the code in the block after `SECONDS`.
+def time_limit(seconds: float = 0) -> Iterator[None]:
+    """Ends the code in the block after so many seconds, or `SECONDS`; the inner one of two limits holds.
 
     It does so where cells run, in the main thread on Linux or macOS; elsewhere there is no limit.
 
@@ -42,12 +42,13 @@ def time_limit() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
+    seconds = seconds or SECONDS
     before = signal.signal(signal.SIGALRM, _end)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     except Over:
-        raise TooLong(SECONDS) from None
+        raise TooLong(seconds) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

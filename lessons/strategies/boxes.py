@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.cells import cell, colour
+from course_lib.pictures.figures import Figure, framed
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
 
@@ -69,12 +71,18 @@ def boxes_of(scheme: Scheme) -> list[Box]:
 
 def scheme_image(scheme: Scheme, *, fits: bool = False) -> Node:
     """Returns the picture, described by its boxes, then its sentences; it shrinks to fit, or can be moved."""
-    boxes, drawing = boxes_of(scheme), _drawing(scheme)
+    boxes, drawing = boxes_of(scheme), scheme_drawing(scheme)
     described = "\n".join([*(box.text() for box in boxes), *(row for row in scheme if isinstance(row, str))])
     return pieces.image(drawing, described) if fits else pieces.images([drawing], described)
 
 
-def _drawing(scheme: Scheme) -> Drawing:
+def scheme_figure(title: str, scheme: Scheme) -> Figure:
+    """Returns the picture for a notebook, and in words from the top down."""
+    rows = [[row] if isinstance(row, str) else [box.text() for box in row] for row in scheme]
+    return framed(title, [scheme_drawing(scheme)], list(chain(*rows)))
+
+
+def scheme_drawing(scheme: Scheme) -> Drawing:
     """Returns all boxes equally wide, and bars as wide as the widest row."""
     boxes = boxes_of(scheme)
     texts = [f"{box.name}  {box.note}" for box in boxes]

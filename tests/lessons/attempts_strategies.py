@@ -1,6 +1,8 @@
 """Attempts at the exercises of `strategies`."""
 
-import numpy as np
+import contextlib
+from functools import partial
+
 import tensorflow as tf
 
 from tests.lessons.attempts import Attempts
@@ -29,25 +31,17 @@ def replicas():
     return tf.distribute.get_replica_context().num_replicas_in_sync
 
 
-def sums(strategy, model, dataset, *, split=True):
-    """Returns the sum of the squared errors and the number of examples of each batch."""
-
-    def on_replica(features, labels):
-        squares = tf.square(model(features) - labels)
-        return tf.reduce_sum(squares), tf.size(squares)
-
-    batches = strategy.experimental_distribute_dataset(dataset) if split else dataset
-    both = [strategy.run(on_replica, args=batch) for batch in batches]
-    return np.array([[float(strategy.reduce("SUM", each, axis=None)) for each in pair] for pair in both])
-
-
-def mean_loss(strategy, model, dataset, **options):
-    loss, count = sums(strategy, model, dataset, **options).sum(axis=0)
-    return loss / count
-
-
-def averaging_batches(strategy, model, dataset):
-    return np.mean([loss / count for loss, count in sums(strategy, model, dataset)])
+def mended(strategy, x, y, *, scope=True, synchronized=True, full=64, norm=True, size=lambda strategy: 64):
+    """An answer to strategies-mend, with one of its parts in another way."""
+    with strategy.scope() if scope else contextlib.nullcontext():
+        tf.keras.utils.set_random_seed(1)
+        norms = [tf.keras.layers.BatchNormalization(synchronized=synchronized)] if norm else []
+        model = tf.keras.Sequential([tf.keras.layers.Dense(8), *norms, tf.keras.layers.Dense(2)])
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(tf.keras.optimizers.Adam(3e-3), loss)
+    end = len(x) // full * full
+    model.fit(x[:end], y[:end], batch_size=size(strategy), shuffle=False, verbose=0)
+    return model
 
 
 def nothing(*inputs):
@@ -60,14 +54,20 @@ ATTEMPTS = {
         wrong=(
             (step(divide=by_own, operation="MEAN"), "Parts may differ"),
             (step(sign=1), "from all of them"),
+            (step(operation="MEAN"), "once more"),
+            (step(divide=lambda own, batch: own * replicas()), "Parts may differ"),
             (step(returned=nothing), "Return one number"),
         ),
     ),
-    "strategies-evaluate": Attempts(
-        right=(mean_loss,),
+    "strategies-mend": Attempts(
+        right=(mended,),
         wrong=(
-            (averaging_batches, "divide by the number of examples"),
-            (lambda *given: mean_loss(*given, split=False), "the same examples"),
+            (partial(mended, scope=False), "into its scope"),
+            (partial(mended, synchronized=False), "its own rows"),
+            (partial(mended, full=1), "into equal parts"),
+            (partial(mended, norm=False), "batch normalization"),
+            (partial(mended, size=lambda strategy: 32), "all replicas"),
+            (partial(mended, size=lambda strategy: 64 * strategy.num_replicas_in_sync), "all replicas"),
         ),
     ),
 }

@@ -108,16 +108,32 @@ def drawn_alike(library):
     ("library", "differs"), [(keras, True), (tf_keras, False)], ids=["keras", "tf_keras"]
 )
 def test_what_a_replica_computes_from_its_part_alone(library, differs):
-    def clipped():
-        return line(library, library.optimizers.SGD(0.05, clipnorm=0.5))
-
+    sgd = library.optimizers.SGD
     features, labels = np.float32([[1], [2], [3], [-40]]), np.float32([[1], [0], [2], [5]])
-    one, two = (
-        fitted(strategy, clipped, features, labels, 4)[1]
-        for strategy in (tf.distribute.get_strategy(), replicas(2))
-    )
-    assert np.allclose(one, two) != differs
+    for kind in ("clipnorm", "clipvalue", "global_clipnorm"):
+        one, two = (
+            fitted(strategy, lambda: line(library, sgd(0.05, **{kind: 0.5})), features, labels, 4)[1]  # noqa: B023
+            for strategy in (tf.distribute.get_strategy(), replicas(2))
+        )
+        assert np.allclose(one, two) != differs, kind
     assert drawn_alike(library) == differs
+
+
+def test_train_on_batch_gives_every_replica_the_whole_batch_and_fit_a_part():
+    rows = []
+
+    class Seen(keras.layers.Layer):
+        def call(self, inputs):
+            tf.numpy_function(rows.append, [tf.shape(inputs)[0]], [])
+            return inputs
+
+    with replicas(2).scope():
+        model = line(between=[Seen()])
+    model.train_on_batch(ONES[:4], ONES[:4])
+    assert list(map(int, rows)) == [4, 4]
+    rows.clear()
+    model.fit(ONES[:4], ONES[:4], batch_size=4, verbose=0)
+    assert list(map(int, rows)) == [2, 2]
 
 
 @pytest.mark.parametrize("synchronized", [False, True])

@@ -1,12 +1,14 @@
-"""The exercises of this lesson: a step and an evaluation on replicas."""
+"""The exercises of this lesson: a step on replicas, and a `fit` that is mended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from course_lib.exercises import limit
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
 from course_lib.exercises.values import Array
@@ -20,71 +22,58 @@ Outcome = dict[str, Any]
 _LEARNING_RATE, _FEATURES = 0.25, 3
 _SIZES = ((2, 2), (3, 1), (1, 4), (2, 1, 2))  # of the parts of two or three replicas
 
-_WEIGHT, _BIAS = 0.5, -1.0
-_EVALUATIONS = ((2, 9, 4), (3, 13, 6))  # replicas, examples, batch size: one replica gets the last example
-
-
-Divisor = Callable[[int, int], float]  # by the examples of the part, and those of all
-
 
 def _stepped(
-    divide_by: Divisor = lambda own, batch: batch, *, all_reduce: str = "SUM"
-) -> Callable[[Array, tuple[Part, ...]], Outcome]:
-    """Returns a step in NumPy, with the mistakes that are asked for."""
-
-    def step(weight: Array, parts: tuple[Part, ...]) -> Outcome:
-        count = sum(len(labels) for _features, labels in parts)
-        shares, gradients = [], []
-        for features, labels in parts:
-            errors = features.astype(np.float64) @ weight - labels
-            divisor = divide_by(len(labels), count)
-            shares.append(float(np.sum(errors**2) / divisor))
-            gradients.append(2 * features.T @ errors / divisor)
-        combined = np.sum(gradients, axis=0) / (len(parts) if all_reduce == "MEAN" else 1)
-        used = [combined] * len(parts) if all_reduce else gradients
-        return _outcome([weight - _LEARNING_RATE * gradient for gradient in used], shares)
-
-    return step
+    weight: Array, parts: tuple[Part, ...], *, divide_by: str = "batch", all_reduce: str = "SUM"
+) -> Outcome:
+    """Returns what a step in NumPy does, with the mistakes that are asked for."""
+    count = sum(len(labels) for _features, labels in parts)
+    shares, gradients = [], []
+    for features, labels in parts:
+        errors = features.astype(np.float64) @ weight - labels
+        divisor = {"batch": count, "part": len(labels), "both": len(labels) * len(parts)}[divide_by]
+        shares.append(float(np.sum(errors**2) / divisor))
+        gradients.append(2 * features.T @ errors / divisor)
+    combined = np.sum(gradients, axis=0) / (len(parts) if all_reduce == "MEAN" else 1)
+    used = [combined] * len(parts) if all_reduce else gradients
+    return _outcome([weight - _LEARNING_RATE * gradient for gradient in used], shares)
 
 
 def _outcome(copies: list[Any], shares: list[float]) -> Outcome:
-    return {
-        **{f"copies[{at}]": np.asarray(copy) for at, copy in enumerate(copies)},
-        "shares": np.array(shares),
-    }
+    named = {f"copies[{at}]": np.asarray(copy) for at, copy in enumerate(copies)}
+    return {**named, "shares": np.array(shares)}
 
 
-@exercise("strategies-by-hand", right=_stepped())
+@exercise("strategies-by-hand", right=_stepped)
 def by_hand(answer: Callable[..., Any]) -> str | None:
     """A step of gradient descent as one of several replicas takes it."""
     random = np.random.default_rng(0)
+    unequal = _("This is right for equal parts. Parts may differ in size: divide by the global batch.")
     return judge(
         answer,
-        _stepped(),
+        _stepped,
         [_case(random, sizes) for sizes in _SIZES],
         run=_step_on_replicas,
         misconceptions={
-            _stepped(all_reduce=""): _(
+            partial(_stepped, all_reduce=""): _(
                 "Each replica uses its own gradient here, and the copies drift apart. Combine the gradients"
                 " first."
             ),
-            _stepped(lambda own, batch: own, all_reduce="MEAN"): _(
-                "This is right for equal parts. Parts may differ in size: divide by the global batch."
-            ),
+            partial(_stepped, all_reduce="MEAN"): _("`MEAN` divides by the replicas once more. Use `SUM`."),
+            partial(_stepped, divide_by="part", all_reduce="MEAN"): unequal,
+            partial(_stepped, divide_by="both"): unequal,
         },
         tolerance=1e-3,
-        advice=_("Check the update's sign and rate. What is a replica's own, what comes from all of them?"),
+        advice=_("By what do you divide? What comes from all of them? Check the sign, and what you return."),
     )
 
 
 def _case(random: np.random.Generator, sizes: tuple[int, ...]) -> Case:
-    weight = random.normal(size=_FEATURES).astype(np.float32)
-    parts = tuple(
-        (np.float32(random.normal(size=(size, _FEATURES))), np.float32(random.normal(size=size)))
-        for size in sizes
-    )
-    told = _("examples on each replica: {sizes}", sizes=_(", ").join(map(str, sizes)))
-    return Case((weight, parts), told=told)
+    normal = random.normal
+    weight = normal(size=_FEATURES).astype(np.float32)
+    parts = tuple((np.float32(normal(size=(n, _FEATURES))), np.float32(normal(size=n))) for n in sizes)
+    listed = _(", ").join(map(str, sizes))
+    return Case((weight, parts), told=_("examples on each replica: {sizes}", sizes=listed))
 
 
 def _step_on_replicas(replica_step: Callable[..., Any], weight: Array, parts: tuple[Part, ...]) -> Outcome:
@@ -101,86 +90,49 @@ def _step_on_replicas(replica_step: Callable[..., Any], weight: Array, parts: tu
     return _outcome(copies, replica_runs.numbers(strategy, returned))
 
 
-def _squares(examples: Part, batch_size: int) -> list[Array]:
-    """Returns the squared errors of each batch."""
-    features, labels = examples
-    squares = (features.astype(np.float64) * _WEIGHT + _BIAS - labels) ** 2
-    return [squares[start : start + batch_size] for start in range(0, len(squares), batch_size)]
+_REVIEWS = 143  # two full batches, and one with unequal parts
+_SECONDS = 90  # for a fit: a second or so, but where a machine is busy it waits
+_TOLERANCE = 5e-4  # of a weight, for Adam enlarges rounding; a wrong last step moves some by ten times that
 
 
-def _loss_and_count(
-    num_replicas: int, examples: Part, batch_size: int, *, times: int = 1, loss: object = None
-) -> Outcome:
-    """Returns the mean loss, and how many examples replicas have seen; with more arguments, a mistake's."""
-    squares = np.concatenate(_squares(examples, batch_size))
-    found = squares.mean() if loss is None else loss
-    return {"mean_loss": found, "examples_on_replicas": times * len(squares)}
+@exercise("strategies-mend", right=lambda strategy, features, labels: None)
+def mend(answer: Callable[..., Any]) -> str | None:
+    """An epoch of `fit` that gives the same weights on one device and on two."""
+    hints = {
+        "scope": _("One device trained, whatever the strategy. What belongs into its scope?"),
+        "model": _("Use the model of `make_model`, with its batch normalization."),
+        "fit": _("Use `fit`: with `train_on_batch` every replica gets the whole batch."),
+        "steps": _("Make one epoch, and of global batches: `batch_size=64` is for all replicas together."),
+        "own rows": _("The weights differ, for each replica normalizes its own rows."),
+        "unequal": _("The weights differ, for not every batch falls into equal parts."),
+    }
+    cases = [Case((count,), told=_("{count} replicas", count=count)) for count in (1, 2)]
+    wrong = {(lambda n, key=key: key if n > 1 else "equal"): hint for key, hint in hints.items()}
+    return judge(answer, lambda _count: "equal", cases, run=partial(_verdict, []), misconceptions=wrong)
 
 
-def _mean_of_parts(num_replicas: int, examples: Part, batch_size: int) -> Outcome:
-    means = []
-    for batch in _squares(examples, batch_size):
-        size = -(-len(batch) // num_replicas)  # as TensorFlow splits a batch
-        means += [np.mean(batch[at * size : (at + 1) * size]) for at in range(num_replicas)]
-    return _loss_and_count(num_replicas, examples, batch_size, loss=np.mean(means))
-
-
-@exercise("strategies-evaluate", right=_loss_and_count)
-def evaluate(answer: Callable[..., Any]) -> str | None:
-    """The mean loss over all examples of a data set, computed by two replicas and by three."""
-    random = np.random.default_rng(0)
-    return judge(
-        answer,
-        _loss_and_count,
-        [_examples(random, *numbers) for numbers in _EVALUATIONS],
-        run=_mean_loss_on_replicas,
-        misconceptions={
-            _mean_of_parts: _(
-                "That is a mean of means: parts of unlike size count alike, and the mean over no example is"
-                " not a number. Add up losses and counts."
-            ),
-            lambda *given: _loss_and_count(*given, times=given[0]): _(
-                "The number is right, but all replicas computed the same examples. Split the data set first."
-            ),
-            lambda *given: _loss_and_count(*given, times=0): _(
-                "The number is right, but it was computed outside the replicas. Use `strategy.run`."
-            ),
-        },
-        tolerance=1e-4,
-        advice=_("Add up the losses of all replicas and batches, and divide by the number of examples."),
-    )
-
-
-def _examples(random: np.random.Generator, num_replicas: int, count: int, size: int) -> Case:
-    features, labels = random.normal(0, 2, (2, count, 1)).astype(np.float32)
-    told = _(
-        "{replicas} replicas, batches of {size}, examples: {count}",
-        replicas=num_replicas,
-        size=size,
-        count=count,
-    )
-    return Case((num_replicas, (features, labels), size), told=told)
-
-
-def _mean_loss_on_replicas(
-    mean_loss: Callable[..., Any], num_replicas: int, examples: Part, batch_size: int
-) -> Outcome | None:
-    """Returns what the reader's function gives, if anything, and how many examples replicas have seen."""
-    tf, strategy = start_tensorflow(), replica_runs.replicas(num_replicas)
-    with strategy.scope():
-        weight, bias = tf.Variable(_WEIGHT), tf.Variable(_BIAS)
-    seen: list[set[float]] = [set() for _replica in range(num_replicas)]
-
-    def note(replica: Any, inputs: Array) -> None:
-        seen[int(replica)].update(inputs.ravel().tolist())
-
-    def model(inputs: Any, training: bool = False) -> Any:
-        del training
-        context = tf.distribute.get_replica_context()
-        if context is not None and context.strategy is strategy:
-            tf.numpy_function(note, [context.replica_id_in_sync_group, inputs], [])
-        return tf.convert_to_tensor(inputs) * weight + bias
-
-    loss = mean_loss(strategy, model, tf.data.Dataset.from_tensor_slices(examples).batch(batch_size))
-    found = {"mean_loss": loss, "examples_on_replicas": sum(map(len, seen))}
-    return None if loss is None else found
+def _verdict(models: list[Any], train: Callable[..., Any], num_replicas: int) -> str:
+    """Returns "equal", or what keeps the weights from being those of the model before, of one device."""
+    tf, random = start_tensorflow(), np.random.default_rng(0)
+    features, labels = random.random((_REVIEWS, 1200), np.float32), np.arange(_REVIEWS) % 2
+    strategy = tf.distribute.get_strategy() if num_replicas == 1 else replica_runs.replicas(num_replicas)
+    tf.config.run_functions_eagerly(True)  # a fit that is compiled takes many seconds
+    try:
+        with limit.time_limit(_SECONDS):
+            models.append(model := train(strategy, features, labels))
+    finally:
+        tf.config.run_functions_eagerly(False)
+    if num_replicas == 1:
+        return "equal"
+    norms = [each for each in model.layers if isinstance(each, tf.keras.layers.BatchNormalization)]
+    pairs = zip(model.get_weights(), models[0].get_weights(), strict=True)
+    found = {
+        "scope": len(getattr(model.weights[0].value, "values", [0])) != num_replicas,
+        "model": not any(each.trainable for each in norms),
+        "fit": getattr(model, "history", None) is None,
+        "steps": any(each.optimizer.iterations.numpy() not in (2, 3) for each in models),
+        "equal": all(np.abs(ours - right).max() <= _TOLERANCE for ours, right in pairs),
+        "own rows": not all(each.synchronized for each in norms),
+        "unequal": True,
+    }
+    return next(verdict for verdict, holds in found.items() if holds)
