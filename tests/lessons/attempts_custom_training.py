@@ -11,6 +11,11 @@ def share(losses, model, size):
     return average(losses, global_batch_size=size) + scaled(model.losses)
 
 
+def called_twice(model, *others):
+    model(others[1], training=True)
+    return replica_step()(model, *others)
+
+
 def by_the_optimizer(optimizer, gradients, variables):
     optimizer.apply(gradients, variables)
 
@@ -36,11 +41,6 @@ def replica_step(divide=share, *, variables=None, apply=by_the_optimizer, return
     return answer
 
 
-def mean_of_own(losses, penalties, size):
-    share = tf.cast(tf.shape(losses)[0], tf.float32) / tf.cast(size, tf.float32)
-    return tf.reduce_mean(losses) * share + scaled(penalties)
-
-
 def by_keras(model, optimizer, images, labels, size):
     loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum")
     replicas = tf.distribute.get_replica_context().num_replicas_in_sync
@@ -52,8 +52,41 @@ def by_keras(model, optimizer, images, labels, size):
     return [loss, logits]
 
 
-def objective(combine):
-    return lambda losses, penalties, size: combine(average(losses, global_batch_size=size), penalties)
+def accumulated(divide=lambda losses, size: average(losses, global_batch_size=size), *, count=1, wrap=None):
+    """Returns an answer to custom_training-accumulated that divides as it is told."""
+
+    def answer(model, optimizer, micro_batches, size):
+        def taken(images, labels):
+            with tf.GradientTape() as tape:
+                logits = model(images, training=True)
+                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+                loss = divide(losses, size) / count
+            return loss, *tape.gradient(loss, model.trainable_variables)
+
+        take = wrap(taken) if wrap else taken
+        total, *sums = (sum(each) for each in zip(*(take(*pair) for pair in micro_batches), strict=True))
+        optimizer.apply(sums, model.trainable_variables)
+        return total
+
+    return answer
+
+
+def at_once(model, optimizer, micro_batches, size):
+    images, labels = (tf.concat(kind, axis=0) for kind in zip(*micro_batches, strict=True))
+    return replica_step()(model, optimizer, images, labels, size)[0]
+
+
+def under_one_tape(model, optimizer, micro_batches, size):
+    cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
+    with tf.GradientTape() as tape:
+        losses = [cross_entropy(labels, model(images, training=True)) for images, labels in micro_batches]
+        total = average(tf.concat(losses, 0), global_batch_size=size)
+    optimizer.apply(tape.gradient(total, model.trainable_variables), model.trainable_variables)
+    return total
+
+
+def one_after_another(model, optimizer, micro_batches, size):
+    return sum(replica_step()(model, optimizer, *pair, size)[0] for pair in micro_batches)
 
 
 def replicas():
@@ -75,25 +108,26 @@ ATTEMPTS = {
                         average(losses, global_batch_size=size) + tf.add_n(model.losses) / replicas()
                     )
                 ),
-                "no penalties",
+                "no regularization losses",
             ),
+            (replica_step(lambda losses, *_others: tf.reduce_mean(losses)), "regularization is left out"),
+            (called_twice, "Call the model once"),
             (replica_step(apply=by_hand), "step of the given optimizer"),
             (replica_step(returned=lambda loss, logits: (loss, tf.nn.softmax(logits))), "go to the metric"),
             (replica_step(returned=lambda loss, logits: loss), "return loss, logits"),
             (replica_step(variables=lambda model: model.variables), "Unknown variable"),
         ),
     ),
-    "custom_training-objective": Attempts(
+    "custom_training-accumulated": Attempts(
         takes_long=True,
-        right=(
-            objective(lambda loss, penalties: loss + tf.reduce_sum(penalties) / replicas()),
-            lambda losses, penalties, size: average(losses + sum(penalties), global_batch_size=size),
-        ),
+        right=(accumulated(), accumulated(wrap=tf.function)),
         wrong=(
-            (lambda losses, penalties, size: average(losses) + scaled(penalties), "as Keras does by default"),
-            (objective(lambda loss, penalties: loss + tf.add_n(penalties) / replicas()), "fails"),
-            (mean_of_own, "no example here"),
-            (lambda losses, penalties, size: losses, "Return one number"),
+            (accumulated(lambda losses, size: tf.reduce_mean(losses)), "divided by `size`"),
+            (accumulated(count=3), "divided by `size`"),
+            (accumulated(lambda losses, size: tf.reduce_sum(losses)), "divided by `size`"),
+            (under_one_tape, "before the next"),
+            (at_once, "once for each micro-batch"),
+            (one_after_another, "more than once in a step"),
         ),
     ),
 }

@@ -8,7 +8,7 @@ from lessons.strategies import replica_runs
 from lessons.strategies.global_batches import split
 from tests.course import from_lesson
 
-DIVISIONS, LossScaling = from_lesson("custom_training.loss_scaling", "DIVISIONS", "LossScaling")
+DIVISIONS, LossScaling = from_lesson("custom_training.loss_scaling_explorer", "DIVISIONS", "LossScaling")
 
 tf = start_tensorflow()
 
