@@ -82,7 +82,6 @@ class Architecture:
         repeats: how often it has each variable that belongs to a repeated block.
         into_block: the tensor that goes into each block.
         selective: the results that take much memory and little time, for selective recomputation.
-        whole: the axes that no plan is to split.
     """
 
     name: str
@@ -93,7 +92,6 @@ class Architecture:
     repeats: Mapping[str, int] = field(default_factory=dict)
     into_block: str = ""
     selective: Axes = ()
-    whole: Axes = ()
 
     @property
     def num_blocks(self) -> int:

@@ -82,18 +82,8 @@ ATTEMPTS = {
         ),
         wrong=(
             (warm_up, "np.float32"),
-            (interpolated, "weights are float32"),
             (lambda *given: tf.constant(warm_up(*given), tf.float64), "weights are float32"),
-            (
-                lambda step, last: np.float32(warm_up(step, last) if step < 50 else 3e-3 * (1 - step / last)),
-                "share out",
-            ),
             (lambda step, last: np.float32(3e-3 * step / 49 if step < 50 else warm_up(step, last)), "Step 0"),
-            (
-                lambda step, last: np.float32(3e-3 * (step + 1) / 50 if step <= 50 else warm_up(step, last)),
-                "one too many",
-            ),
-            (lambda step, last: np.float32(min(3e-3, warm_up(min(step, 50), last))), "has to fall"),
             (lambda step, last: np.float32(3e-3 * (1 - step / last)), "1,000"),
         ),
     ),
@@ -113,10 +103,6 @@ ATTEMPTS = {
             (by_name, "Sort the numbers"),
             (by_index, "be torn"),
             (lambda folder: max(numbers(folder), default=None), "a path without an ending"),
-            (
-                lambda folder: newest(folder) and int(newest(folder).split("-")[-1]),
-                "a path without an ending",
-            ),
             (lambda folder: newest(folder) and newest(folder) + ".index", "a path without an ending"),
             (of_the_newest_two, "go on down"),
         ),

@@ -48,7 +48,6 @@ ATTEMPTS = {
         ),
         wrong=(
             ([W1, W2, ("batch", 4), B1, B2], "Look at the loss"),
-            ([W1, W2, LOSS], "the gradient of `hidden`"),
             ([("model", 3072), W1, W2, LOSS], "the gradient of `hidden`"),
             ([("model", 2048), W1, W2, LOSS, B1, B2], "a column for each hidden unit"),
             ([HIDDEN, W1, W2, ("batch", 4), ("model", 4), B1, B2], "one collective in place of these two"),

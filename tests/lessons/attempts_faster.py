@@ -25,21 +25,13 @@ def never_none(one, eight):
     return (eight[few] - one[few]) / (slopes[0] - slopes[1]) + few
 
 
-def an_eighth(one, eight):
-    few, many = sorted(one)
-    slope = (one[many] - one[few]) / (many - few)
-    eighth = (eight[many] - eight[few]) / (many - few)
-    return (eight[few] - few * eighth - one[few] + few * slope) / (slope * 7 / 8)
-
-
-def decoded(records, scale=255.0, label=784):
+def decoded(records):
     numbers = tf.io.decode_raw(records, tf.uint8)
-    images = numbers[:, :784] if label else numbers[:, 1:]
-    return tf.cast(images, tf.float32) / scale, tf.cast(numbers[:, label], tf.int64)
+    return tf.cast(numbers[:, :784], tf.float32) / 255.0, tf.cast(numbers[:, 784], tf.int64)
 
 
-def stacks(files, batch_size, steps, *, drop=True, decode=decoded):
-    dataset = tf.data.FixedLengthRecordDataset(files, 785).batch(batch_size, drop_remainder=drop).map(decode)
+def stacks(files, batch_size, steps, *, drop=True):
+    dataset = tf.data.FixedLengthRecordDataset(files, 785).batch(batch_size, drop_remainder=drop).map(decoded)
     return dataset.batch(steps, drop_remainder=drop)
 
 
@@ -71,7 +63,6 @@ ATTEMPTS = {
                 lambda one, eight: None if eight.get(128) == 6.5 else never_none(one, eight),
                 "as long on eight",
             ),
-            (an_eighth, "an eighth"),
             (lambda one, eight: max(one), "difference of the two times"),
         ),
     ),
@@ -81,12 +72,9 @@ ATTEMPTS = {
             (lambda *given: stacks(*given, drop=False), "elements does not match"),
             (lambda *given: stacks(*given).concatenate(stacks(*given).take(1)), "drop_remainder"),
             (lambda files, batch_size, steps: stacks(files, steps, batch_size), "stacks batches"),
-            (lambda *given: stacks(*given, decode=lambda each: decoded(each, label=0)), "last byte"),
-            (lambda *given: stacks(*given, decode=lambda each: decoded(each, 1.0)), "by 255"),
-            (lambda *given: stacks(*given, decode=lambda each: decoded(each, 256.0)), "255 becomes 1"),
             (lambda *given: stacks(*given).map(lambda x, y: (x, tf.cast(y, tf.int32))), "tf.int64"),
             (lambda *given: stacks(*given).map(first_labels), "labels"),
-            (lambda *given: stacks(*given).shuffle(2, seed=1), "nothing shuffle"),
+            (lambda *given: stacks(*given).skip(1).concatenate(stacks(*given).take(1)), "nothing shuffle"),
             (lambda *given: list(stacks(*given)), "Return a dataset"),
             (lambda *given: stacks(*given).repeat(), "never ends"),
             (lambda *given: tf.data.Dataset.from_tensors(next(iter(stacks(*given)))).repeat(2), "all files"),

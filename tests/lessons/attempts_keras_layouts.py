@@ -110,8 +110,6 @@ ATTEMPTS = {
         ),
         wrong=(
             (map_of({**RIGHT, "hidden.kernel": COLUMNS}), "path of attributes"),
-            (map_of({"(first|second).kernel": COLUMNS, "first.bias": ["model"]}), "Follow one unit"),
-            (map_of({"first.kernel": ["batch", "model"], "second.kernel": ROWS}), "Follow one unit"),
             (map_of({}), "486,536"),
             (map_of({"first": COLUMNS, "second.kernel": ROWS}), "the tensor (96,) has 1"),
             (map_of({".*kernel": COLUMNS}), "`third.kernel` cannot"),

@@ -29,21 +29,8 @@ def joined(parts, gradient_of, add_up):
     return in_fours(parts, gradient_of, add_up, most=len(parts) * 4)
 
 
-def every_round(parts, gradient_of, add_up):
-    total = sum(add_up(len(x) * gradient_of(x, y)) for x, y in parts)
-    return total / sum(add_up(len(x)) for x, _y in parts)
-
-
 def means(parts, gradient_of, add_up):
     return add_up(sum(gradient_of(x, y) for x, y in parts)) / add_up(len(parts))
-
-
-def means_over_rows(parts, gradient_of, add_up):
-    return add_up(sum(gradient_of(x, y) for x, y in parts)) / add_up(sum(len(x) for x, _y in parts))
-
-
-def own_rows(parts, gradient_of, add_up):
-    return add_up(sum(len(x) * gradient_of(x, y) for x, y in parts)) / sum(len(x) for x, _y in parts)
 
 
 def nothing(parts, gradient_of, add_up):
@@ -72,30 +59,8 @@ def never_short(gradients, is_split, limit, add_up):
     return [each * limit / np.sqrt(squares) for each in gradients]
 
 
-def no_root(gradients, is_split, limit, add_up):
-    squares = add_up(squares_of(gradients, is_split)) + squares_of(gradients, is_split, False)
-    return [each * min(1, limit / squares) for each in gradients]
-
-
 def own_norm(gradients, is_split, limit, add_up):
     return list(tf.clip_by_global_norm([tf.constant(each) for each in gradients], limit)[0])
-
-
-def all_added(gradients, is_split, limit, add_up):
-    norm = np.sqrt(add_up(sum(np.sum(each**2) for each in gradients)))
-    return [each * min(1, limit / norm) for each in gradients]
-
-
-def one_for_each_split(gradients, is_split, limit, add_up):
-    parts = sum(add_up(np.sum(each**2)) for each, cut in zip(gradients, is_split, strict=True) if cut)
-    norm = np.sqrt(parts + squares_of(gradients, is_split, False))
-    return [each * min(1, limit / norm) for each in gradients]
-
-
-def early(gradients, is_split, limit, add_up):
-    if np.sqrt(sum(np.sum(each**2) for each in gradients)) <= limit:
-        return gradients
-    return whole_shared_out(gradients, is_split, limit, add_up)
 
 
 def second_whole(gradients, is_split, limit, add_up):
@@ -107,10 +72,7 @@ ATTEMPTS = {
         right=(at_once, weighted, in_fours),
         wrong=(
             (joined, "more rows than one micro-batch"),
-            (every_round, "exchange too much"),
             (means, "mean of means"),
-            (means_over_rows, "divided by the rows"),
-            (own_rows, "rows of all devices"),
             (nothing, "Is a `return` missing"),
         ),
     ),
@@ -119,10 +81,6 @@ ATTEMPTS = {
         wrong=(
             (never_short, "below the limit"),
             (own_norm, "other parts"),
-            (all_added, "several times"),
-            (one_for_each_split, "More than two numbers"),
-            (no_root, "by a square"),
-            (early, "leaves before"),
             (second_whole, "who holds them"),
         ),
     ),

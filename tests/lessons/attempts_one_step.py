@@ -64,15 +64,6 @@ def copies_averaged(copies, xs, ys, learning_rate):
     return [np.mean(alone(copies, xs, ys, learning_rate), axis=0)] * len(copies)
 
 
-def averaged(copies, xs, ys, _learning_rate):
-    return np.mean([own_gradient(*each) for each in zip(copies, xs, ys, strict=True)], axis=0)
-
-
-def averaged_over_features(copies, xs, ys, learning_rate):
-    gradient = np.mean([own_gradient(*each) for each in zip(copies, xs, ys, strict=True)])
-    return [w - learning_rate * gradient for w in copies]
-
-
 def foreign_rows(copies, xs, ys, learning_rate):
     gradients = [own_gradient(w, np.concatenate(xs), np.concatenate(ys)) for w in copies]
     return [w - learning_rate * gradient for w, gradient in zip(copies, gradients, strict=True)]
@@ -94,19 +85,9 @@ ATTEMPTS = {
         right=(stacked, in_tensorflow, in_place),
         wrong=(
             (alone, "its own gradient"),
-            (scaled(len), "too large"),
-            (scaled(lambda xs: -1), "Subtract it"),
             (from_the_first_copy, "its own copy"),
             (copies_averaged, "its own copy"),
             (foreign_rows, "its own rows"),
-            (scaled(lambda xs: len(xs) / 8), "need not be eight"),
-            (scaled(lambda xs: 1 / len(xs[0])), "number of devices"),
-            (lambda copies, *given: copies - stacked(copies, *given), "return the new copies"),
-            (lambda *given: stacked(*given)[0], "one for each device"),
-            (averaged_over_features, "without `axis=0`"),
-            (lambda *given: stacked(*given[:3], 1), "learning rate is missing"),
-            (averaged, "This is the gradient"),
-            (lambda copies, *given: [averaged(copies, *given)] * len(copies), "This is the gradient"),
             (lambda *given: (copy for copy in stacked(*given)), "Return a list"),
             (scaled(lambda xs: 0.5), "Work this one out"),
         ),

@@ -5,7 +5,6 @@ import numpy as np
 from tests.course import from_lesson
 from tests.lessons.attempts import Attempts
 
-(not_added_up, unequal) = from_lesson("zero_and_fsdp.checks", "_not_added_up", "_unequal")
 (all_gather, momentum, reduce_scatter) = from_lesson(
     "zero_and_fsdp.one_device", "all_gather", "momentum", "reduce_scatter"
 )
@@ -37,19 +36,6 @@ def added_up_twice(weight, velocity, gradient, device):
     return cut_with_numpy(weight, velocity, gradient, device)
 
 
-def gathered_and_cut(weight, velocity, gradient, device):
-    summed = all_gather(reduce_scatter(gradient))
-    rows = slice(device * len(velocity), (device + 1) * len(velocity))
-    own, velocity = momentum(weight[rows], velocity, summed[rows])
-    return all_gather(own), velocity
-
-
-def all_on_one_device(weight, velocity, gradient, _device):
-    summed = all_gather(reduce_scatter(gradient))
-    weight, velocity = momentum(weight, all_gather(velocity), summed)
-    return weight, velocity
-
-
 def update_not_stored(weight, velocity, gradient, device):
     rows = slice(device * len(velocity), (device + 1) * len(velocity))
     own, _velocity = momentum(weight[rows], velocity, reduce_scatter(gradient))
@@ -58,12 +44,6 @@ def update_not_stored(weight, velocity, gradient, device):
 
 def weight_alone(*given):
     return cut_with_numpy(*given)[0]
-
-
-def after_the_update(weight, velocity, gradient, device):
-    rows = slice(device * len(velocity), (device + 1) * len(velocity))
-    own, velocity = momentum(weight[rows], velocity, gradient[rows])
-    return reduce_scatter(all_gather(own)), velocity
 
 
 def first_that_fits(entries, shape, devices):
@@ -94,20 +74,15 @@ ATTEMPTS = {
     "zero_and_fsdp-update": Attempts(
         right=(cut_with_numpy, in_two_buckets),
         wrong=(
-            (not_added_up, "other examples"),
-            (gathered_and_cut, "Nothing else has to be gathered"),
-            (all_on_one_device, "Nothing else has to be gathered"),
             (velocity_gathered, "Nothing else has to be gathered"),
             (added_up_twice, "more numbers than the gradient has"),
             (update_not_stored, "rows of the velocity"),
             (weight_alone, "rows of the velocity"),
-            (after_the_update, "rows of the velocity"),
         ),
     ),
     "zero_and_fsdp-axis": Attempts(
         right=(first_that_fits, in_place),
         wrong=(
-            (unequal, "equal parts"),
             (largest, "which of them can be cut"),
             (nothing_where_none_fits, "gives `None`"),
         ),

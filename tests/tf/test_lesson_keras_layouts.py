@@ -88,35 +88,6 @@ def test_the_second_loss_is_that_of_a_model_that_learnt_nothing(lesson, optimize
     assert found[1] == pytest.approx(initial_loss(lesson, 1), abs=5e-3)
 
 
-def uncompiled(lesson, model, optimizer):
-    compute = tf.function(lesson["loss_and_gradients"])
-
-    def step(x, y):
-        loss, gradients = compute(model, x, y)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss
-
-    return step
-
-
-def test_with_two_functions_it_is_one_device(lesson, on_one):
-    adam = tf_keras.optimizers.Adam(0.01, mesh=lesson["mesh"])
-    found = losses(lesson, "two_functions", lesson["split_mlp"](), adam)
-    np.testing.assert_allclose(found, on_one, atol=1e-4)
-
-
-def test_with_an_update_that_is_not_compiled_it_is_one_device(lesson, on_one):
-    adam = tf_keras.optimizers.Adam(0.01, mesh=lesson["mesh"])
-    step = uncompiled(lesson, lesson["split_mlp"](), adam)
-    found = lesson["losses_of"](step, lesson["train_x"][:256], lesson["train_y"][:256], on_mesh=True)
-    np.testing.assert_allclose(found, on_one, atol=1e-4)
-
-
-def test_without_a_mesh_two_functions_are_wrong_too(lesson, on_one):
-    found = losses(lesson, "two_functions", lesson["split_mlp"](), tf_keras.optimizers.Adam(0.01))
-    assert abs(found - on_one).max() > 1
-
-
 def test_nadam_is_wrong_in_two_functions_too(lesson):
     right = tf_keras.optimizers.Nadam(0.01)
     right = losses(lesson, "one_function", lesson["mlp"](tf_keras), right, on_mesh=False)

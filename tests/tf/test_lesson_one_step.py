@@ -11,13 +11,6 @@ MESH = dtensor.create_mesh([("batch", 8)], device_type="CPU")
 EVERYWHERE = dtensor.Layout([dtensor.UNSHARDED], MESH)
 
 
-def test_a_checkpoint_has_the_copy_of_device_0(tmp_path):
-    apart = dtensor.DVariable(dtensor.pack([tf.fill(100, float(device)) for device in range(8)], EVERYWHERE))
-    path = tf.train.Checkpoint(apart=apart).save(str(tmp_path / "here"))
-    assert tf.train.load_variable(path, "apart/.ATTRIBUTES/VARIABLE_VALUE")[99] == 0
-    assert [float(copy[0]) for copy in dtensor.unpack(apart.value())] == list(range(8))
-
-
 @pytest.mark.parametrize(("length", "stays_apart"), [(2, False), (19, False), (20, True)])
 def test_few_elements_become_the_copy_of_device_0(length, stays_apart):
     packed = dtensor.pack([tf.fill(length, float(device)) for device in range(8)], EVERYWHERE)

@@ -46,36 +46,16 @@ def wrong_index_in_keras():
     model.fit(np.full((4, 3), 9), np.ones((4, 3, 2)), verbose=0)
 
 
-CONTRACTING = (
-    "UnknownError: Contracting dimension for matmul has sharding dimension model for the left input and batch"
-    " for the right input which are not equal. This case is currently not supported."
-)
 LINES = {
     "traced": (lambda: add(tf.ones(3), tf.ones(4)), "ValueError: Dimensions must be equal, but are 3 and 4"),
     "in a function": (
         lambda: multiply(tf.ones((2, 3)), tf.ones((4, 2))),
         "InvalidArgumentError: Matrix size-incompatible: In[0]: [2,3], In[1]: [4,2]",
     ),
-    "contracting": (
-        lambda: tf.function(tf.matmul)(placed((8, 8), "batch", "model"), placed((8, 8), "batch", "model")),
-        CONTRACTING,
-    ),
-    "indivisible": (
-        lambda: dtensor.relayout(
-            placed((3, 8), "unsharded", "model"), dtensor.Layout(["batch", "unsharded"], MESH)
-        ),
-        "UnknownError: 'tf.DTensorLayout' op requires dimension 0 to be divisible by sharding specified in"
-        " DTensorLayout, but got dimension size=3 is not divisible by number of shards in layout for this"
-        " dimension=2.",
-    ),
     "component id": (
         lambda: tf.function(lambda x: tf.roll(x, 1, 0))(placed((8, 8), "batch", "model")),
         "UnknownError: 'tf.Roll' op does not implement layout propagation."
         " Please file a feature request to TF DTensor.",
-    ),
-    "values": (
-        lambda: placed((8, 8), "batch", "model").numpy(),
-        "UnimplementedError: Trying to copy a non-single-device and non-replicated DTensor is not supported.",
     ),
     "AutoGraph": (lambda: refuse(tf.ones(3)), "KeyError: 'no such plan'"),
     "Keras": (

@@ -38,17 +38,6 @@ def test_the_lines_of_a_picture_carry_exactly_these_numbers():
             assert tuple(line.get_ydata()) == curve.values
 
 
-def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
-    fresh, used = Panels([""], 120), Panels([""], 120)
-    for num_steps in (3, 50, 90):
-        used.show([curves(history(num_steps))])
-        used.png(1)
-    for panels in (fresh, used):
-        panels.show([curves(history(120))])
-    assert fresh.png() == used.png()
-    assert fresh.png() == used.png()
-
-
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 0.0])
 def test_a_run_that_diverged_is_still_drawn(loss):
     broken = History([{**step_record(1), "loss": loss}])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-import pkgutil
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 
-import lessons
 from course_lib import CourseError
 from course_lib.explorers.experiment import Experiment
 from course_lib.i18n import languages, set_language
-from course_lib.widgets.base import Explorer, key
+from course_lib.widgets.base import key
 from course_lib.widgets.controls import Field, leads_to, with_value
 from tests.explored import choose, inputs, press, shown, whole
 from tools.book.explorers import widgets
@@ -199,18 +196,3 @@ def test_no_explorer_needs_tensorflow():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "[]\n"
-
-
-def test_the_book_finds_the_explorers_of_every_lesson():
-    for module in pkgutil.walk_packages(lessons.__path__, f"{lessons.__name__}."):
-        if not module.name.endswith(".lesson"):
-            import_module(module.name)
-    of_lessons = {each.__name__ for each in kinds_of(Explorer) if each.__module__.startswith("lessons.")}
-    assert of_lessons == set(EXPLORERS)
-
-
-def kinds_of(kind):
-    """Yields the classes that inherit from one, directly or not."""
-    for each in kind.__subclasses__():
-        yield each
-        yield from kinds_of(each)

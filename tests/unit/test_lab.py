@@ -162,20 +162,6 @@ def test_runs_lie_over_each_other_in_one_picture_that_is_told_in_words():
     assert "Largest difference in loss at the same step: 0." in text_of(lab.view)
 
 
-def test_stop_ends_a_run_after_the_step_under_way_and_closes_it():
-    closed = []
-
-    def train(layouts, folder, steps, *numbers):
-        yield from training(steps, saved=closed)
-
-    lab = make(train)
-    found = run(lab, "run", "stop")
-    assert (len(lab.runs), found.status) == (1, "stopped")
-    assert closed == [found.step]
-    assert 0 < found.step < 10
-    assert f"stopped after step {found.step} of 120" in text_of(lab.view)
-
-
 def test_a_lab_whose_cell_runs_again_ends_the_run_of_the_one_before():
     closed = []
     lab = make(lambda _layouts, _folder, steps, *_numbers: training(steps, saved=closed))

@@ -20,7 +20,7 @@ ROOT = COURSE.root
 CEILINGS = {
     "course_lib": (("course_lib",), 8_760),
     "course_lib and lessons": (("course_lib", "lessons"), 18_730),
-    "tools, benchmarks and tests": (("tools", "benchmarks", "tests"), 21_900),
+    "tools, benchmarks and tests": (("tools", "benchmarks", "tests"), 21_600),
 }
 
 

@@ -150,17 +150,6 @@ class StepCosts:
         self._products = {each.result: _axes_of_product(architecture, each) for each in architecture.sums}
         self._parts = cache(self._parts_of)  # the same for many ways to put them together
 
-    def fits(self, mesh: MeshSpec, batch_size: int, training: Training) -> bool:
-        """Returns whether batch, split axes and blocks divide as mesh and training have it."""
-        shards, stages = dict(mesh.dims), _size(mesh, STAGE)
-        sizes = {**self.architecture.sizes, BATCH: batch_size // training.microbatches}
-        return (
-            batch_size % training.microbatches == 0
-            and self.architecture.num_blocks % (stages * training.chunks) == 0
-            and (training.chunks == 1 or training.microbatches % stages == 0)
-            and all(sizes[axis] % shards[name] == 0 for axis, name in self.splits.items())
-        )
-
     def flops(self, batch_size: int) -> float:
         """Returns the operations of all products in a step, without those that are computed again."""
         sizes = {**self.architecture.sizes, BATCH: batch_size}

@@ -110,7 +110,6 @@ def transformer(
         },
         repeats=dict.fromkeys(_BLOCK_VARIABLES, num_blocks),
         into_block="x",
-        whole=("sequence", "keys", "size"),
         selective=() if fused_attention else _ATTENTION,
     )
 

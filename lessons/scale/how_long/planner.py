@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 from course_lib.specs.architecture import Architecture, Zero
 from course_lib.specs.machines import Cluster
@@ -14,8 +13,6 @@ from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
 from lessons.scale.how_long.cost import STAGE, Cost, Recompute, StepCosts, Training
 
-MODEL_DIMS = ("x", "y")  # mesh dimensions that split the network; `batch` is the outermost
-_DIMS = ("batch",), ("batch", "x"), ("x",), ("batch", "x", "y"), ("x", "y")
 TENSOR_PARALLEL = {"heads": "model", "hidden": "model", "vocabulary": "model"}  # as Megatron-LM splits
 _WITHIN = 1.05  # of the fastest: plans that differ less are equally good, as far as arithmetic can tell
 
@@ -115,74 +112,10 @@ def _trainings(
                 yield replace(base, microbatches=microbatches, chunks=chunks, zero=zero, recompute=recompute)
 
 
-def every_assignment(
-    architecture: Architecture,
-    num_devices: int,
-    batch_size: int,
-    cluster: Cluster,
-    training: Training | None = None,
-) -> Ranking:
-    """Returns every assignment of a network's axes to the dimensions of every mesh.
-
-    A mesh has a dimension `batch` for the examples and up to two for axes of the network. Each splits one
-    axis at least; where a dimension splits nothing, devices compute the same twice.
-
-    Args:
-        architecture: the network.
-        num_devices: how many devices there are; all are used.
-        batch_size: the number of examples in the global batch.
-        cluster: the devices and what joins them.
-        training: how a step is taken.
-    """
-    training = training or Training()
-    found, flops = [], 0.0
-    for dims in _DIMS:
-        meshes = [MeshSpec(zip(dims, sizes, strict=True)) for sizes in _factors(num_devices, len(dims))]
-        for costs in _costs(architecture, dims):
-            flops = costs.flops(batch_size)
-            for mesh in meshes:
-                if costs.fits(mesh, batch_size, training):
-                    cost = costs.cost(mesh, batch_size, cluster, training)
-                    found.append(Planned(Plan(str(mesh), mesh, costs.splits), training, cost))
-    return _ranking(found, flops, cluster)
-
-
 def _ranking(found: list[Planned], flops: float, cluster: Cluster) -> Ranking:
     limit = cluster.device.memory_bytes
     found.sort(key=lambda each: (each.cost.total_bytes > limit, each.cost.seconds))
     return Ranking(found, sum(each.cost.total_bytes <= limit for each in found), flops, cluster)
-
-
-@cache  # they take most of the time, and each number of devices has the same
-def _costs(architecture: Architecture, dims: tuple[str, ...]) -> list[StepCosts]:
-    return [StepCosts(architecture, splits) for splits in _splits(architecture, dims)]
-
-
-def _splits(architecture: Architecture, dims: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yields what the mesh dimensions can split: each splits something, and none two axes of a tensor."""
-    model_dims = [name for name in dims if name in MODEL_DIMS]
-    axes = [axis for axis in architecture.sizes if axis not in architecture.whole]
-    together = {
-        frozenset(pair)
-        for given in architecture.tensors.values()
-        for pair in itertools.combinations(given, 2)
-    }
-    for names in itertools.product(("", *model_dims), repeat=len(axes)):
-        chosen = {axis: name for axis, name in zip(axes, names, strict=True) if name}
-        pairs = itertools.combinations(chosen.items(), 2)
-        clash = any(first[1] == other[1] and {first[0], other[0]} in together for first, other in pairs)
-        if not clash and {*model_dims} == {*chosen.values()}:
-            yield chosen if dims[0] != "batch" else {BATCH: "batch", **chosen}
-
-
-def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Returns the ways to write a number as a product of so many factors above 1, in any order.
-
-    >>> list(_factors(8, 2))
-    [(2, 4), (4, 2)]
-    """
-    divisors = _divisors(number)[1:]
-    return (sizes for sizes in itertools.product(divisors, repeat=count) if math.prod(sizes) == number)
 
 
 def _divisors(number: int) -> list[int]:
