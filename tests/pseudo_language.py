@@ -25,7 +25,7 @@ _LETTERS = str.maketrans(_PLAIN, _OTHER)
 # What a translation keeps: templates, code, formulas, addresses, tags, {names}, entities.
 _KEPT = re.compile(
     r"(\{\{.*?\}\}|\{%.*?%\}|(?P<ticks>`+).+?(?P=ticks)|\$\$?[^$]+\$\$?|\]\([^)]*\)|https?://[!-(*-~]+"
-    r"|<[^<>]+>|\{[^{}]*\}|&\w+;)",
+    r"|<code>.*?</code>|<[^<>]+>|\{[^{}]*\}|&\w+;)",
     re.S,
 )
 _SPOKEN_ATTRIBUTE = re.compile(r'(?<= )((?:alt|title|aria-label)=")([^"]*)(?=")')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from tools.cases.strategies.table import (
     Case,
     Feature,
 )
+from tools.lesson.markdown_blocks import html_of
 
 # The columns of the page, and which verdicts stand in each.
 COLUMNS = {
@@ -59,15 +61,6 @@ def feature_values(texts: Texts) -> dict[str, Any]:
     }
 
 
-def html_of(label: str) -> str:
-    """Returns a label with its code marked.
-
-    >>> html_of("`fit` on one batch")
-    '<code>fit</code> on one batch'
-    """
-    return re.sub(r"`([^`]+)`", lambda match: f"<code>{match[1].replace('<', '&lt;')}</code>", label)
-
-
 def anchor_of(feature: Feature) -> str:
     """Returns the name of a row for links."""
     return re.sub(r"[^a-z0-9]+", "-", feature.name.lower().replace("keras.layers.", "")).strip("-")
@@ -98,7 +91,7 @@ def places(found: Sequence[Case], all_of_it: Sequence[Case]) -> list[dict[str, A
 
     Ways and parts are left out where they are all that were tried; under two replicas ways always stand.
     """
-    places: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     for under in dict.fromkeys((case.strategy, case.keras) for case in found):
         tried = [case for case in all_of_it if (case.strategy, case.keras) == under]
         ways, parts = ({case.way for case in tried}, {case.part for case in tried})
@@ -112,13 +105,13 @@ def places(found: Sequence[Case], all_of_it: Sequence[Case]) -> list[dict[str, A
             is_whole = len(of_group) == len(parts)
             place = {"ways": [] if is_all else of_ways, "parts": [] if is_whole else of_group}
             same = [
-                each for each in places if under[1] == "tf_keras" == each["keras"] and each | place == each
+                each for each in listed if each["keras"] == under[1] == "tf_keras" and each | place == each
             ]
             if same:
                 same[0]["strategies"].append(under[0])
             else:
-                places.append({"strategies": [under[0]], "keras": under[1], **place})
-    return places
+                listed.append({"strategies": [under[0]], "keras": under[1], **place})
+    return listed
 
 
 def differs(difference: dict[str, float]) -> str:
@@ -128,25 +121,24 @@ def differs(difference: dict[str, float]) -> str:
     'weights nan, loss 0.19'
     """
     largest = sorted(
-        difference.items(), key=lambda each: each[1] if each[1] == each[1] else 1e99, reverse=True
+        difference, key=lambda name: (math.isnan(difference[name]), difference[name]), reverse=True
     )
-    return ", ".join(f"{name} {value:g}" for name, value in largest)
+    return ", ".join(f"{name} {difference[name]:g}" for name in largest)
 
 
 def _counts(answers: Answers) -> dict[str, int]:
     found = Counter(column_of(each) for each in answers.values() if each["verdict"] != NO_CASE)
-    documented = sum(answer["verdict"] == DOCUMENTED for answer in answers.values())
-    return {"cases": sum(found.values()), "documented": documented} | {name: found[name] for name in COLUMNS}
+    return {"cases": sum(found.values())} | {name: found[name] for name in COLUMNS}
 
 
 def _for_script(answers: Answers, shown: dict[str, str], texts: Texts) -> dict[str, Any]:
     """Returns every answer once, the places of those of each row, and what its programs are made of."""
-    places: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     rows = []
     for feature in table.features():
         found = {
-            f"{case.strategy} {case.keras} {case.way} {case.part}": places.setdefault(
-                json.dumps(told(answers[case.name]), ensure_ascii=False), len(places)
+            f"{case.strategy} {case.keras} {case.way} {case.part}": numbers.setdefault(
+                json.dumps(told(answers[case.name]), ensure_ascii=False), len(numbers)
             )
             for case in tried(feature, answers)
         }
@@ -161,7 +153,7 @@ def _for_script(answers: Answers, shown: dict[str, str], texts: Texts) -> dict[s
             }
         )
     return {
-        "answers": [json.loads(each) for each in places],
+        "answers": [json.loads(each) for each in numbers],
         "rows": rows,
         "head": table.pieces(table.HEAD),
         "common": table.COMMON,

@@ -90,7 +90,7 @@ def _built(
         text = markdown_blocks.joined(texts(markdown_blocks.joined(cell.source)))
         if (cell.cell_id or "").startswith("note-"):
             title, _, text = text.partition("\n\n")
-            text = _FOLDED_TEXT.format(title=title, text=text)
+            text = _FOLDED_TEXT.format(title=markdown_blocks.html_of(title), text=text)
         return replace(cell, source=text)
     if "setup" in cell.tags:
         if lesson.is_appendix:

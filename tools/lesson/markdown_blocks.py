@@ -5,6 +5,7 @@ A page of the book is translated block by block, a cell of a lesson as a whole.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -130,3 +131,12 @@ def _one_line(text: str) -> str:
     for line in filter(None, others):
         first += line if is_wide(first[-1]) or is_wide(line[0]) else f" {line}"
     return first
+
+
+def html_of(line: str) -> str:
+    """Returns a line of Markdown whose only marks are code spans, as HTML.
+
+    >>> html_of("`fit` on <one> batch")
+    '<code>fit</code> on &lt;one&gt; batch'
+    """
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(line, quote=False))
