@@ -710,7 +710,7 @@ for kind in [LocalMean, ComputeLoss]:
 #
 # With any other names in the dictionary, `fit` shows the values that you returned, *averaged* over the replicas.
 # Return `{"loss": loss, "extra": 1.0}` with a loss from `compute_loss`, which is divided by the replicas already, and it is divided twice:
-# we got 2.805 on one device, 1.402 on two replicas and 0.701 on four, for the same model and the same images.
+# two replicas report half of the loss, and four a quarter.
 #
 # There is one limit: `compute_loss` divides by each replica's own examples. With unequal parts in the last batch, it is as far off as `fit` itself.
 
@@ -1008,7 +1008,7 @@ print("infinite on replica 1: w", after_scaled_step(two, 1))
 # If the second one has it, the step is taken, and the weight is gone: Keras 3 checks the first replica only.
 #
 # Train in `mixed_bfloat16` instead, where the range is that of float32 and nothing has to be scaled.
-# The page *What strategies get right* tries 257 features of Keras under strategies.
+# The page *What strategies get right* tries nearly 300 features of Keras under strategies.
 
 # %% note-clip [markdown]
 # How do I clip the whole gradient?
