@@ -35,7 +35,12 @@ function fill(cell, index) {
   const show = () => {
     const answer = answers[row.answers[chosen.value]];
     told.replaceChildren(columns[answer.column]);
-    if (answer.text) told.append(` · ${answer.text}`);
+    if (answer.text) {
+      const english = document.createElement("span"); // names of numbers, or what TensorFlow says
+      english.lang = "en";
+      english.append(answer.text);
+      told.append(" · ", english);
+    }
     if (answer.closely) told.append(` · ${words.closely.replace("{}", answer.closely)}`);
     if (row.documented) told.append(` · ${row.documented}`);
     if (row.cure && answer.column !== "right") told.insertAdjacentHTML("beforeend", ` · ${words.instead}: ${row.cure}`);
