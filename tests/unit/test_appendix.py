@@ -33,3 +33,4 @@ def test_under_another_tensorflow_one_sentence_says_what_to_do(monkeypatch, lang
         (shown,) = refused.value._render_traceback_()
         assert "`make estimator`" in shown
         assert (shown == first_cell.OTHER_KERNEL) == (language == "en")
+        assert f'set_language("{language}")' in code

@@ -47,6 +47,8 @@ def _make() -> None:
             f"TensorFlow 2.15 needs Python {PYTHON}, and none was found. Install one, then: make estimator"
         )
     pythons.make(ENVIRONMENT, python, "--require-hashes", "-r", str(LOCK))
+    # Its checks alone run there: what else course_lib depends on is left out.
+    pythons.install(ENVIRONMENT, "--no-deps", "--no-build-isolation", "-e", str(HERE.parents[1]))
     shutil.copyfile(LOCK, ENVIRONMENT / LOCK.name)
 
 

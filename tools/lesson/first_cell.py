@@ -52,7 +52,12 @@ if not tf.__version__.startswith("2.15."):
     raise OtherKernel(
         {sentence}
     )
-tf.get_logger().setLevel("ERROR")"""
+tf.get_logger().setLevel("ERROR")
+
+from course_lib import check
+from course_lib.i18n import set_language
+
+set_language("{language}")"""
 
 
 def first_cell(course: Course, language: str, written: str) -> str:
@@ -74,17 +79,21 @@ def first_cell(course: Course, language: str, written: str) -> str:
 
 def plain_of_appendices() -> str:
     """Returns the cell as an appendix's source holds it."""
-    return _OF_APPENDICES.format(sentence=json.dumps(OTHER_KERNEL, ensure_ascii=False))
+    return _of_appendices(SOURCE_LANGUAGE, OTHER_KERNEL)
 
 
-def of_appendices(written: str, translate: Callable[[str], str]) -> str:
+def of_appendices(language: str, written: str, translate: Callable[[str], str]) -> str:
     """Returns the cell as an appendix's notebook holds it: under another TensorFlow it says what to do.
 
     Raises:
         LessonError: the source says anything else than `plain_of_appendices()`.
     """
     _hold(written, plain_of_appendices())
-    return _OF_APPENDICES.format(sentence=json.dumps(translate(OTHER_KERNEL), ensure_ascii=False))
+    return _of_appendices(language, translate(OTHER_KERNEL))
+
+
+def _of_appendices(language: str, sentence: str) -> str:
+    return _OF_APPENDICES.format(language=language, sentence=json.dumps(sentence, ensure_ascii=False))
 
 
 def _hold(written: str, wanted: str) -> None:

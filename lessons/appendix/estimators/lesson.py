@@ -1,25 +1,35 @@
 # %% [markdown]
-# # Estimators
+# # How do I get off Estimators?
 #
-# A program of 2019 trains on several GPUs with `tf.estimator`, a module that today's TensorFlow lacks.
-# What did its parts do, and what does one write in their place?
-# Here such programs run once more, on two virtual CPUs.
+# You have inherited a training script from 2019, and today's TensorFlow answers
+# `module 'tensorflow' has no attribute 'estimator'`.
+# It is forty lines long, and every line has a successor. So you translate line by line, and after half an hour it runs, first time.
 #
-# After this appendix you can
+# Are you done? On eight GPUs the translation learns from fewer examples than the old program did, and nothing says so.
+# If the old one had a `model_fn`, the new one may take larger steps.
+# And the log that you want to compare it with isn't to be trusted either: the one that you are about to see begins with `loss = 2.0`,
+# for a model whose first loss is exactly 1.
+# None of this raises an error.
 #
-# - read a distributed Estimator, and work out its numbers by hand;
-# - name what each of its parts became;
-# - avoid two mistakes in moving such a program that raise no error.
+# All three come from one thing. Somewhere between the batch and the weights, somebody has to account for the number of replicas,
+# and an Estimator does it in different places from today's TensorFlow.
+# So one question runs through this appendix: *I have a program with Estimators. How do I get off them, and keep its numbers?*
+# The best way to find out is to run the old program once more, beside the new one.
 #
-# **Time:** 20 minutes.
-# **You need to know:** {lesson:strategies}; of {lesson:custom_training} the loop.
+# **After this appendix you can**
 #
-# > **Where this was run.** TensorFlow 2.15, the last that has Estimators.
-# > It takes an environment of its own, which no other lesson needs, with Python 3.11 and 1.4 GB.
-# > The course's library is not in it, so there are no cards and no checks here.
-# > `make estimator` in a terminal makes it and tries it out.
-# > Then open this notebook in JupyterLab, by `make lab`:
-# > its kernel is "TensorFlow 2.15 (Estimators)", which you can also choose under *Kernel*, *Change Kernel*.
+# - read a distributed Estimator and its log, and work out how many examples it trains on;
+# - write the same training with Keras, or with a loop of your own, and get the same weights;
+# - bring the trained weights with you.
+#
+# **Time:** 30 minutes.
+# **You need to know:** `MirroredStrategy` and its scope ({lesson:strategies}); for the part on `model_fn`, what a loop divides by ({lesson:custom_training}).
+#
+# > **Where this runs.** TensorFlow 2.15 is the last version that has Estimators.
+# > It runs on Python 3.9 to 3.11, so it gets its own environment (1.4 GB), with Python 3.11.
+# > Run `make estimator` in a terminal. It sets the environment up and tests it.
+# > Then open this notebook in JupyterLab (`make lab`).
+# > Its kernel is "TensorFlow 2.15 (Estimators)"; if another one is running, choose it under *Kernel*, *Change Kernel*.
 
 # %%
 import os
@@ -42,313 +52,556 @@ if not tf.__version__.startswith("2.15."):
     )
 tf.get_logger().setLevel("ERROR")
 
-# %% parts-text [markdown]
-# ## The program
-#
-# A distributed Estimator has four parts; the next two cells have them:
-#
-# - `input_fn`, a function that makes the data,
-#   here 1,000 times the same example: the feature `feats` is 1, and so is the label;
-# - a strategy;
-# - `RunConfig`, which holds the strategy for training and the one for evaluation,
-#   the folder for checkpoints (`model_dir`), and settings of the session (below);
-# - the Estimator.
-#   A *pre-made* one, such as `LinearRegressor`, brings its model.
+from course_lib import check
+from course_lib.i18n import set_language
 
-# %% parts
+set_language("en")
+
+# %% devices-text [markdown]
+# ## The old program
+#
+# TensorFlow 2.15 has everything that we need: Estimators, and Keras. So the old program and the new one can run in this notebook, side by side.
+# Four virtual CPUs take the place of the GPUs, as in every lesson, and we put the first two under a strategy.
+# An Estimator writes a long log. `train_with_log` takes ten steps and lets only the first loss through:
+
+# %% devices tags=["known"]
+import sys
 import tempfile
 
 import numpy as np
 
-strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
-two_cpus = tf.compat.v1.ConfigProto(device_count={"CPU": 2}, allow_soft_placement=True)
-folders = tempfile.TemporaryDirectory()
+cpus = tf.config.list_physical_devices("CPU")
+four_cpus = [tf.config.LogicalDeviceConfiguration()] * 4
+tf.config.set_logical_device_configuration(cpus[0], four_cpus)
+
+# Virtual CPUs add up on one device; for GPUs, leave `to_one` out.
+to_one = tf.distribute.ReductionToOneDevice()
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], to_one)
 
 
+def tells_a_loss(record):
+    return record.getMessage().startswith("loss =")
+
+
+logger = tf.get_logger()
+logger.handlers[0].setStream(sys.stdout)
+logger.addFilter(tells_a_loss)
+
+
+def train_with_log(estimator, input_fn):
+    logger.setLevel("INFO")
+    estimator.train(input_fn, steps=10)
+    logger.setLevel("ERROR")
+
+
+# %% old-text [markdown]
+# Our old program trains a line, $y = wx + b$, which starts from $w = b = 0$.
+# Its example is simple enough to work out in your head: all of the 1,000 examples are alike. $x$ is 1, and the line should predict 1.
+
+
+# %% old-data
 def input_fn():
-    examples = tf.data.Dataset.from_tensors(({"feats": [1.0]}, [1.0])).repeat(1000)
+    example = ({"feats": [1.0]}, [1.0])
+    examples = tf.data.Dataset.from_tensors(example).repeat(1000)
     return examples.batch(10)
 
 
-def config(train_distribute, eval_distribute):
-    return tf.estimator.RunConfig(
-        model_dir=tempfile.mkdtemp(dir=folders.name),
-        train_distribute=train_distribute,
-        eval_distribute=eval_distribute,
-        session_config=two_cpus,
+# %% old-model-text [markdown]
+# And this is the Estimator. We write it as a function, because we shall need a fresh one now and then:
+
+
+# %% old
+def make_sgd():
+    return tf.keras.optimizers.legacy.SGD(0.02)
+
+
+def linear_regressor():
+    config = tf.estimator.RunConfig(
+        model_dir=tempfile.mkdtemp(),
+        train_distribute=strategy,
+        eval_distribute=strategy,
     )
-
-
-# %% train-text [markdown]
-# For each call of `train` and of `evaluate` the Estimator builds its model anew, under the strategy for it.
-# So no `scope()` is in sight, nor, where the Estimator is pre-made, a model.
-
-
-# %% train
-def regressor(train_distribute, eval_distribute, optimizer=lambda: tf.keras.optimizers.legacy.SGD(0.02)):
+    feats = tf.feature_column.numeric_column("feats")
     return tf.estimator.LinearRegressor(
-        feature_columns=[tf.feature_column.numeric_column("feats")],
-        optimizer=optimizer,
-        config=config(train_distribute, eval_distribute),
+        feature_columns=[feats],
+        optimizer=make_sgd,
+        config=config,
     )
 
 
-line = regressor(strategy, strategy)
-line.train(input_fn, steps=10)
-metrics = line.evaluate(input_fn, steps=10)
-names = ("linear/linear_model/feats/weights", "linear/linear_model/bias_weights")
-weight, bias = (line.get_variable_value(name).item() for name in names)
-print(f"weight {weight:.3f}, bias {bias:.3f}, loss {metrics['average_loss']:.3f}")
-
-# %% by-hand-text [markdown]
-# By hand, with NumPy: all examples are alike, so the mean of their gradients is the gradient of one.
-# The feature is 1, so the model answers weight + bias, and 1 is right.
-
-# %% by-hand
-by_hand = np.zeros(2)  # weight and bias
-for _step in range(10):
-    error = np.sum(by_hand) - 1.0
-    by_hand -= 0.02 * 2 * error  # the gradient of the squared error, for each of the two
-
-loss = (np.sum(by_hand) - 1.0) ** 2
-print(f"weight {by_hand[0]:.3f}, bias {by_hand[1]:.3f}, loss {loss:.3f}")
-differences = np.abs([weight - by_hand[0], bias - by_hand[1], metrics["average_loss"] - loss])
-print("All differ by less than 0.00001:", bool(max(differences) < 1e-5))
-
-# %% one-optimizer-text [markdown]
-# A pre-made Estimator is given its optimizer as a function, which makes one for each replica.
-# One optimizer for both is refused:
-
-# %% one-optimizer tags=["error"]
-try:
-    regressor(strategy, None, optimizer=tf.keras.optimizers.legacy.SGD(0.02)).train(input_fn, steps=10)
-except RuntimeError as error:
-    print(str(error).partition("RuntimeError: ")[2].partition(" Here")[0])
-
-# %% session-text [markdown]
-# ## Two virtual CPUs in the session
+# %% parts-text [markdown]
+# The program has four parts:
 #
-# An Estimator builds a graph and runs it in a *session*, as TensorFlow 1 did.
-# The strategy accepted `/cpu:1` without asking whether there is such a device, as {lesson:strategies} showed.
-# But the session, not the strategy, makes the devices to compute with:
-# one virtual CPU, unless `session_config` asks for more.
-
-# %% session
-for options in (None, two_cpus):
-    with tf.compat.v1.Session(graph=tf.Graph(), config=options) as session:
-        print(*(device.name.rpartition("/")[2] for device in session.list_devices()))
-
-# %% hangs [markdown]
-# With one virtual CPU in the session the two replicas hang, and you would have to interrupt the training:
-# no cell tries it.
-# A session finds all GPUs of a machine, so programs on GPUs do not need `session_config` for that.
+# - `input_fn` makes the data. The Estimator calls it.
+# - The optimizer is given as a *function* that makes one, because each replica needs its own, and so does each new graph.
+#   (It is a `legacy` one, since Estimators can't take those that came with TensorFlow 2.11.)
+# - `RunConfig` names the strategies, one for training and one for evaluation, and `model_dir`, the folder for checkpoints.
+# - The Estimator brings the model. `LinearRegressor` is a *pre-made* one.
 #
-# ## A model of one's own
+# Each call to `train` or `evaluate` builds the model from scratch, under its own strategy, and loads the newest checkpoint in `model_dir`.
+# That is why you see no `scope()`, and why each of our Estimators gets a new folder: in an old one it would go on where the last one stopped.
 #
-# A *custom* Estimator gets a `model_fn`, and calls it with a batch and a `mode`, which says what for.
-# The function returns an `EstimatorSpec`: the loss, and in training the operation that makes a step.
-# This one is the same line, of one weight and one bias.
-# It also counts its training examples, over all replicas.
+# Let's train for ten steps:
+
+# %% old-train
+old = linear_regressor()
+train_with_log(old, input_fn)
+metrics = old.evaluate(input_fn, steps=10)
+weight = old.get_variable_value("linear/linear_model/feats/weights")
+print(f"weight {weight.item():.3f}")
+print(f"loss   {metrics['loss']:.3f}")
+
+# %% old-train-read [markdown]
+# Leave the first line for a moment. Are the weight and the loss right?
+# At first the line predicts 0, so its error is 1. The gradient of the squared error is twice the error, for $w$ and $b$ alike.
+# So a step moves each of them by 0.02 · 2 = 4 % of the error, and together they close 8 % of it.
+# After ten steps $0.92^{10} = 0.434$ of it is left. So the loss is $0.434^2 = 0.189$.
+# And the weight is half of $1 - 0.434$, which is 0.283. Both agree.
+#
+# Now look at the first line. It is from the log, written before the first step. The error is 1, so the loss is $1^2 = 1$. **The log says 2.0.**
+#
+# The training is right, and its log is wrong by a factor of two. Keep that in mind until we know where the two comes from.
+
+# %% new-text [markdown]
+# ## Line by line
+#
+# Every old line has a successor:
+#
+# | old | new |
+# | --- | --- |
+# | `LinearRegressor`, with its feature column | a `Dense` layer of one unit |
+# | `optimizer=make_sgd` | `SGD(0.02)`, given to `compile` |
+# | `train_distribute=strategy` | `with strategy.scope():` around both |
+# | `input_fn` | a dataset |
+# | `train(input_fn, steps=10)` | `fit(..., steps_per_epoch=10)` |
+# | `evaluate(input_fn, steps=10)` | `evaluate(..., steps=10)` |
+#
+# So here is the same program in Keras:
+
+
+# %% new
+def keras_line(strategy):
+    with strategy.scope():
+        unit = tf.keras.layers.Dense(1, kernel_initializer="zeros")
+        model = tf.keras.Sequential([tf.keras.Input((1,)), unit])
+        model.compile(tf.keras.optimizers.SGD(0.02), "mse")
+    return model
+
+
+examples = tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat(1000)
+
+new = keras_line(strategy)
+new.fit(examples.batch(10), steps_per_epoch=10, verbose=0)
+loss = new.evaluate(examples.batch(10), steps=10, verbose=0)
+weight, bias = new.get_weights()
+print(f"weight {weight.item():.3f}")
+print(f"loss   {loss:.3f}")
+
+# %% new-read [markdown]
+# The same weight, and the same loss. Are we done?
+#
+# These numbers can't tell. All our examples are alike, so ten of them teach exactly what twenty would.
+# We have to ask how many each program *consumes*.
+#
+# ## Whose batch?
+#
+# There are 1,000 examples, in batches of 10. This time we don't say how many steps to take: both programs train until the data are used up.
+#
+# **Predict.** How many steps does the Estimator take, on two replicas? And how many does `fit`? Write both numbers down, then run the cell.
+
+# %% reveal-until-the-end
+print("until the data are used up")
+old = linear_regressor()
+old.train(input_fn)
+print("Estimator:", old.get_variable_value("global_step"), "steps")
+
+new = keras_line(strategy)
+new.fit(examples.batch(10), verbose=0)
+print("fit:      ", new.optimizer.iterations.numpy(), "steps")
+
+# %% until-the-end-why [markdown]
+# 50 and 100. In one step the Estimator uses up *two* batches, because each replica takes one of its own. `fit` takes one batch, and the replicas share it:
+#
+# | in one step | replica 0 | replica 1 | together |
+# | --- | ---: | ---: | ---: |
+# | Estimator, `batch(10)` | 10 | 10 | 20 |
+# | `fit`, `batch(10)` | 5 | 5 | 10 |
+# | `fit`, `batch(20)` | 10 | 10 | 20 |
+#
+# So the batch of an `input_fn` is **per replica**, and the batch of `fit` is the **global batch**.
+# In ten steps the old program trained on 200 examples, and its translation on 100. That's half; on eight GPUs it would be an eighth.
+# The last row is the cure: multiply the batch by the number of replicas, and leave `steps` as it is.
+#
+# Does that give the same weights, too? To see this, we need examples that differ. Here are 300, with some noise, and the old program once more, with batches of 8:
+
+# %% noisy
+random = np.random.default_rng(0)
+x = random.uniform(-1, 1, (300, 1)).astype("float32")
+noise = random.normal(0, 1, (300, 1))
+y = (3 * x + 2 + noise).astype("float32")
+
+
+def noisy_input_fn():
+    pairs = tf.data.Dataset.from_tensor_slices(({"feats": x}, y))
+    return pairs.repeat().batch(8)
+
+
+old = linear_regressor()
+old.train(noisy_input_fn, steps=25)
+weight = old.get_variable_value("linear/linear_model/feats/weights")
+bias = old.get_variable_value("linear/linear_model/bias_weights")
+print(f"weight {weight.item():.3f}, bias {bias.item():.3f}")
+
+# %% ported-given [markdown]
+# The true line is $3x + 2$, and 25 steps are too few to get there. No matter: we don't ask for the true line.
+# If a translation sees the same examples in the same steps, it must end at *these two numbers*.
+#
+# **Exercise.** Write `ported(strategy, x, y, steps)`: train the line with Keras, under the given strategy,
+# on the same examples in each step as the old program, and return the trained model.
+#
+# - `keras_line` still makes the right model: a line that starts from zeros, SGD with the learning rate 0.02, and the mean squared error.
+# - In each step, every replica takes 8 examples. The examples come in their order, and begin again when they are used up.
+#
+# The check calls your function under two replicas and under four, with other examples, and compares weight and bias with NumPy.
+# If you want to compare with the cell above, print `ported(strategy, x, y, 25).get_weights()`.
+
+
+# %% exercise-ported
+def ported(strategy, x, y, steps):
+    # solution begin
+    model = keras_line(strategy)
+    global_batch = 8 * strategy.num_replicas_in_sync
+    pairs = tf.data.Dataset.from_tensor_slices((x, y))
+    pairs = pairs.repeat().batch(global_batch)
+    model.fit(pairs, steps_per_epoch=steps, verbose=0)
+    return model
+    # solution end
+
+
+# %%
+check("estimators-ported", ported)
+
+# %% note-end [markdown]
+# What if the data don't come out even?
+#
+# An Estimator stops when a replica finds no batch. 250 examples in batches of 10 are 25 batches: on two replicas it took 12 steps, and dropped the last batch.
+# `fit`, with `batch(20)`, takes 13 steps, the last with 10 examples. With `batch(20, drop_remainder=True)` it takes 12, as the Estimator did.
+
+# %% model-fn-text [markdown]
+# With the 300 examples, the solution gives 0.980 and 1.407: the old program's weight and bias.
+#
+# ## Whose mean?
+#
+# A program that defines its own model does so in a `model_fn`. The Estimator calls it with a batch and a `mode` (train, evaluate or predict),
+# and it returns an `EstimatorSpec`: the loss, and for training the operation that updates the weights, `train_op`.
+# Here is our line again, as a `model_fn`. (We only train it, so it ignores the mode.)
 
 # %% model-fn
 v1 = tf.compat.v1
 
 
-def counted(labels):
-    over_replicas = dict(
-        synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM
-    )
-    total = v1.get_variable("examples", dtype=tf.int32, initializer=0, trainable=False, **over_replicas)
-    return total.assign_add(tf.size(labels))
+def line(features, labels):
+    weight = v1.get_variable("weight", initializer=0.0)
+    bias = v1.get_variable("bias", initializer=0.0)
+    errors = weight * features["feats"] + bias - labels
+    return tf.reduce_mean(errors**2), [weight, bias]
 
 
 def model_fn(features, labels, mode):
-    weight, bias = (v1.get_variable(name, initializer=0.0) for name in ("weight", "bias"))
-    loss = tf.reduce_mean((weight * features["feats"] + bias - labels) ** 2)
-    if mode == tf.estimator.ModeKeys.EVAL:
-        return tf.estimator.EstimatorSpec(mode, loss=loss)
-    step = v1.train.GradientDescentOptimizer(0.02).minimize(loss, v1.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(step, counted(labels)))
+    loss, weights = line(features, labels)
+    sgd = v1.train.GradientDescentOptimizer(0.02)
+    # `minimize` also counts the step, by which the Estimator stops.
+    step = v1.train.get_global_step()
+    train_op = sgd.minimize(loss, step, weights)
+    return tf.estimator.EstimatorSpec(
+        mode,
+        loss=loss,
+        train_op=train_op,
+    )
 
 
-# %% whose-batch [markdown]
-# ## Whose batch?
+def train_custom(model_fn):
+    print(model_fn.__name__)
+    config = tf.estimator.RunConfig(
+        model_dir=tempfile.mkdtemp(),
+        train_distribute=strategy,
+    )
+    custom = tf.estimator.Estimator(model_fn, config=config)
+    train_with_log(custom, input_fn)
+    print(f"weight {custom.get_variable_value('weight'):.3f}")
+
+
+train_custom(model_fn)
+
+# %% loop-text [markdown]
+# 0.283, as before, and this time the log is right: the first loss is 1.
 #
-# The next cell trains it twice on the data from above, for 10 steps with batches of 10:
-# first without a strategy, then on two replicas.
-# It prints how many examples the model has counted, and its weight.
+# Today you would write the training step yourself, as in {lesson:custom_training}. In it, each replica gets its 10 examples, and `average` turns their ten losses into one.
+# The `model_fn` says `tf.reduce_mean` there, so we shall pass just that:
+
+
+# %% loop
+def train_own_loop(average):
+    with strategy.scope():
+        weight = tf.Variable(0.0)
+        bias = tf.Variable(0.0)
+        sgd = tf.keras.optimizers.SGD(0.02)
+        sgd.build([weight, bias])  # its variables, in the scope
+
+    def on_replica(features, labels):
+        with tf.GradientTape() as tape:
+            errors = weight * features + bias - labels
+            loss = average(errors**2)
+        gradients = tape.gradient(loss, [weight, bias])
+        sgd.apply_gradients(zip(gradients, [weight, bias]))
+
+    @tf.function
+    def train_step(features, labels):
+        strategy.run(on_replica, (features, labels))
+
+    ten = tf.ones(10)  # x and y of each replica's ten examples
+    for _ in range(10):
+        train_step(ten, ten)
+    return weight.numpy()
+
+
+# %% own-mean-text [markdown]
+# **Predict.** `model_fn` gave a weight of 0.283. What does this loop give, with the same `tf.reduce_mean`: 0.283, a smaller weight, or a larger one?
+
+# %% reveal-own-mean
+print("own loop, tf.reduce_mean")
+print(f"weight {train_own_loop(tf.reduce_mean):.3f}")
+
+# %% own-mean-why [markdown]
+# Larger: 0.413. The optimizer added up the gradients of two replicas, and each of them was a mean over ten examples already.
+# So the gradient is twice what it was, each step closes 16 % of the error, and the weight is $(1 - 0.84^{10})/2 = 0.413$.
+# You wouldn't complain about a loss that falls faster. But with more replicas, or a larger learning rate, such a run blows up.
 #
-# **Predict.** How many examples does each of the two trainings take?
-# Write it down, then run the cell.
+# Who divided by two in the `model_fn`? Not your code, and not the optimizer by itself. While an Estimator trains, it sets a switch,
+# and with that switch on, an optimizer of TensorFlow 1 (`tf.compat.v1.train`) divides the loss by the number of replicas before it takes the gradients.
+# In your own loop nobody sets the switch, whichever optimizer you take. So there it is up to you: divide by the global batch.
 
 
-# %% reveal-examples
-def trained(train_distribute):
-    custom = tf.estimator.Estimator(model_fn, config=config(train_distribute, None))
-    custom.train(input_fn, steps=10)
-    return {name: custom.get_variable_value(name).item() for name in ("weight", "examples")}
+# %% global-mean
+def global_mean(losses):
+    return tf.nn.compute_average_loss(losses, global_batch_size=20)
 
 
-print("Examples that the model has counted, and its weight:")
-for name, given in (("one device", None), ("two replicas", strategy)):
-    found = trained(given)
-    print(f"{name}: {found['examples']}, {found['weight']:.3f}")
+print(f"weight {train_own_loop(global_mean):.3f}")
 
-# %% per-replica [markdown]
-# The batch of an `input_fn` is *per replica*: in a step, two replicas take two batches.
-# The batch of `fit` and of `experimental_distribute_dataset` is the global one, and the replicas share it.
-# A program for two replicas that moves with its `batch(10)` and its number of steps unchanged
-# trains on half the examples, without an error: the first of the two mistakes.
-# Only since all examples are equal, the weight is the same here.
+# %% clipped-text [markdown]
+# 0.283 again. (`fit` needs no such line: the loss that you give to `compile` is divided for you.)
 #
-# An `input_fn` is called once a worker, not once a replica.
-# It is the program's own business to split the data between workers, or to shuffle them differently on each.
+# So, divide by the global batch, and done? Look at another `model_fn` first. It clips the gradients, as many do. So in place of `minimize`
+# it takes the gradients itself, and hands them to the same optimizer. The limit, 100, is far above our gradients, so the clipping changes nothing.
 #
-# ## Two strategies
+# **Predict.** Does it give 0.283, too?
+
+
+# %% reveal-clipped
+def clipping_model_fn(features, labels, mode):
+    loss, weights = line(features, labels)
+    gradients = tf.gradients(loss, weights)
+    clipped, _ = tf.clip_by_global_norm(gradients, 100.0)
+    sgd = v1.train.GradientDescentOptimizer(0.02)
+    step = v1.train.get_global_step()
+    train_op = sgd.apply_gradients(zip(clipped, weights), step)
+    return tf.estimator.EstimatorSpec(
+        mode,
+        loss=loss,
+        train_op=train_op,
+    )
+
+
+train_custom(clipping_model_fn)
+
+# %% clipped-read [markdown]
+# 0.413: this *old program* added up its gradients. The optimizer never saw the loss, so it couldn't divide it.
+# You wouldn't have noticed: a learning rate that was tuned with gradients twice too large suits gradients twice too large.
 #
-# Training and evaluation may have different strategies.
-# An `input_fn` with the argument `input_context`, here `told`, can ask how many replicas there are.
-# The next cell trains on two replicas, evaluates on one device, and trains on:
-# `train` starts from the newest checkpoint in `model_dir`, if there is one.
-
-
-# %% two-strategies
-def told(input_context):
-    print("replicas:", input_context.num_replicas_in_sync)
-    return input_fn()
-
-
-other = regressor(strategy, tf.distribute.OneDeviceStrategy("/cpu:0"))
-other.train(told, steps=10)
-metrics = other.evaluate(told, steps=10)
-print(f"loss {metrics['average_loss']:.3f} after {metrics['global_step']} steps")
-other.train(told, steps=10)
-print(other.get_variable_value("global_step"), "steps")
-
-# %% hook-text [markdown]
-# ## Hooks and `train_and_evaluate`
+# If you now divide by the global batch, you halve its updates (on eight GPUs, you make them eight times too small).
+# So before you translate a `model_fn`, find out which kind it is:
 #
-# A *hook* is called before and after each step; here it counts the calls after a step.
-# `train_and_evaluate` trains until `max_steps` and evaluates on the way and at the end.
-# On several machines each process finds its task in `TF_CONFIG` ({lesson:workers});
-# the next cell uses only one process, and needs none.
+# | the `model_fn` updates its weights by | the gradients of the replicas are | first loss in the log (ours is 1) | so your loop takes |
+# | --- | --- | ---: | --- |
+# | a v1 optimizer's `minimize` or `compute_gradients` | averaged | 1.0 | the mean over the global batch |
+# | `tf.gradients`, then a v1 optimizer's `apply_gradients` | added up | 2.0 | `tf.reduce_mean` on each replica, and clips there |
+# | a Keras optimizer | added up | 2.0 | `tf.reduce_mean` on each replica |
+#
+# The third column is your test. Start the old program on one device and on all of them, from the same weights: is the first loss in the log about the same,
+# or larger by the number of replicas? If the gradients were added up and you would rather have the mean, multiply the learning rate by the number of replicas.
+# With SGD and no clipping, that is the same training.
+# (The test fails for a `model_fn` that leaves its loss to a head, such as `tf.estimator.RegressionHead`. Like `LinearRegressor`, it averages the gradients and logs 2.0: see the next section.)
 
-
-# %% hook
-class Calls(tf.estimator.SessionRunHook):
-    number = 0
-
-    def after_run(self, *_context_and_values):
-        self.number += 1
-
-
-hook = Calls()
-training = tf.estimator.TrainSpec(input_fn, max_steps=10, hooks=[hook])
-evaluation = tf.estimator.EvalSpec(input_fn, steps=10)
-metrics, _exports = tf.estimator.train_and_evaluate(regressor(strategy, None), training, evaluation)
-print(f"{hook.number} calls, loss {metrics['average_loss']:.3f}")
+# %% note-v1 [markdown]
+# What if the program says `tf.compat.v1.estimator`?
+#
+# It is older still. By default the pre-made Estimators of TensorFlow 1 take the *sum* of the losses of a batch, where those of TensorFlow 2 take the mean,
+# and a sum isn't divided by the number of replicas.
+# We ran one with batches of 10: its first update was 10 times as large as a mean's on one device, 20 times on two replicas, and 40 times on four.
+# So with SGD, take a mean, and multiply the learning rate by the *global* batch. Or check whether the program sets `loss_reduction`.
 
 # %% keras-text [markdown]
-# ## A Keras model as an Estimator
+# ## Whose loss?
 #
-# `model_to_estimator` makes an Estimator of a compiled Keras model:
-# here the line again, with the mean squared error as its loss and also as a metric.
-# The next cell makes two such Estimators and trains both on two replicas.
-# One is evaluated on one device, the other on two replicas.
+# Back to the first log, and its 2.0. When it trains, an Estimator *adds up* the losses that its replicas report,
+# unless a v1 optimizer has divided them: then it takes the mean.
+# `LinearRegressor` halves the loss that it hands to its optimizer, so it trains as it should. But it reports the loss that it had before, and 1 + 1 is 2.
+#
+# What `evaluate` returned was right, 0.189. Can you rely on that at least?
+# Some programs were halfway to Keras already: `model_to_estimator` turned a compiled Keras model into an Estimator.
+# Here is our line once more. It always trains on two replicas, and we choose where it is evaluated:
 
 
 # %% keras
+def keras_input_fn():
+    example = ([1.0], [1.0])
+    return tf.data.Dataset.from_tensors(example).repeat(1000).batch(10)
+
+
 def converted(eval_distribute):
-    unit = tf.keras.layers.Dense(1, kernel_initializer="zeros", input_shape=(1,))
-    model = tf.keras.Sequential([unit])
-    model.compile(tf.keras.optimizers.legacy.SGD(0.02), "mse", metrics=["mse"])
-    return tf.keras.estimator.model_to_estimator(model, config=config(strategy, eval_distribute))
+    unit = tf.keras.layers.Dense(1, kernel_initializer="zeros")
+    model = tf.keras.Sequential([tf.keras.Input((1,)), unit])
+    model.compile(make_sgd(), "mse", metrics=["mse"])
+    config = tf.estimator.RunConfig(
+        model_dir=tempfile.mkdtemp(),
+        train_distribute=strategy,
+        eval_distribute=eval_distribute,
+    )
+    return tf.keras.estimator.model_to_estimator(model, config=config)
 
 
-def pairs():
-    return input_fn().map(lambda features, labels: (features["feats"], labels))
+def report(name, eval_distribute):
+    estimator = converted(eval_distribute)
+    estimator.train(keras_input_fn, steps=10)
+    found = estimator.evaluate(keras_input_fn, steps=10)
+    print(f"{name}  loss {found['loss']:.3f}  mse {found['mse']:.3f}")
 
 
-for name, given in (("one device", None), ("two replicas", strategy)):
-    estimator = converted(given)
-    estimator.train(pairs, steps=10)
-    metrics = estimator.evaluate(pairs, steps=10)
-    print(f"evaluated on {name}: loss {metrics['loss']:.3g}, metric {metrics['mse']:.3g}")
+report("one device", None)
 
-# %% halved [markdown]
-# The training is right: the metric is 0.189 twice, the loss of the first program.
-# But the loss told by the evaluation on two replicas is half the right one.
-# Keras divides the loss of each replica by the number of replicas, so that their sum is the right loss.
-# The Estimator takes their mean.
-# To hold such a loss from an old log against `evaluate` of today is the second mistake: compare metrics.
+# %% converted-text [markdown]
+# The loss is the mean squared error, so the loss and the metric are one number, computed in two places.
 #
-# ## The same today
+# **Predict.** The same training is evaluated on two replicas, then on four. What becomes of the loss, and what of the metric?
+
+# %% reveal-converted
+print("evaluated on")
+four_devices = ["CPU:0", "CPU:1", "CPU:2", "CPU:3"]
+four = tf.distribute.MirroredStrategy(four_devices, to_one)
+report("two       ", strategy)
+report("four      ", four)
+
+# %% keras-read [markdown]
+# The training is the same, so the metric is 0.189 each time. But on two replicas the loss is half of what it should be, and on four a quarter.
 #
-# This is all that is left of the first program.
-# In the environment of the course, on two virtual CPUs, it gives the same weight and bias;
-# the `import` and the setting of the CPUs are left out.
+# It was divided twice. The compiled loss of each replica is divided by the number of replicas, so that the parts can be added up.
+# But `evaluate` doesn't add them up. It takes their mean, and the mean of two halves is a half.
+# (In training the same parts *are* added up, so the training log of such a program is right.)
 #
-# ```python
-# strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-# with strategy.scope():
-#     unit = tf.keras.layers.Dense(1, kernel_initializer="zeros")
-#     model = tf.keras.Sequential([tf.keras.Input((1,)), unit])
-#     model.compile(tf.keras.optimizers.SGD(0.02), "mse")
+# Here is where the replicas are accounted for, in all these programs (we ran those, too, that you haven't seen here):
 #
-# examples = tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat(1000)
-# model.fit(examples.batch(2 * 10), steps_per_epoch=10)
-# model.evaluate(examples.batch(2 * 10), steps=10)
-# ```
+# | on $N$ replicas | the gradients | the training log | the loss of `evaluate` |
+# | --- | --- | --- | --- |
+# | `LinearRegressor` | right | $N$ times too large | right |
+# | `model_fn`, a v1 optimizer's `minimize` | right | right | right |
+# | `model_fn`, `tf.gradients` or a Keras optimizer | added up | $N$ times too large | right |
+# | `model_to_estimator` | right | right | $N$ times too small |
+# | Keras, `compile` and `fit` | right | right | right |
 #
-# The same part by part.
-# The last column says which lesson runs today's side; "named" means that no cell of a lesson runs it.
+# So don't compare the losses of an old log with today's. Compare metrics, and better still, predictions.
 #
-# | Estimator | today | where |
+# ## What about the trained weights?
+#
+# That is the best test of a translation: with the old weights, the new model must give the old predictions. And you needn't train again.
+# A checkpoint in `model_dir` is a list of arrays, each with a name, and today's TensorFlow still reads it.
+# `old` is the program that trained on the noisy examples:
+
+# %% checkpoint
+for name, shape in tf.train.list_variables(old.model_dir):
+    print(name, shape)
+
+# %% carry-text [markdown]
+# `bias_weights` and `feats/weights` are our line. The rest is the step counter and the optimizer's settings, which we leave behind.
+# (For our SGD, without momentum, nothing is lost. If you go on training with Adam, it starts with empty averages, and the first steps will be different.)
+# Put those two arrays into a Keras model, and let both models predict:
+
+# %% carry
+names = "linear/linear_model/"
+weight = tf.train.load_variable(old.model_dir, names + "feats/weights")
+bias = tf.train.load_variable(old.model_dir, names + "bias_weights")
+
+new = keras_line(strategy)
+new.set_weights([weight, bias])
+
+points = np.array([[-1.0], [0.0], [1.0]], "float32")
+predicted = new.predict(points, verbose=0)
+
+
+def points_fn():
+    return tf.data.Dataset.from_tensors({"feats": points})
+
+
+old_predicted = []
+for each in old.predict(points_fn):
+    old_predicted.append(each["predictions"].item())
+
+print("old", np.round(old_predicted, 3))
+print("new", np.round(predicted[:, 0], 3))
+
+# %% carry-read [markdown]
+# The old predictions, without a single step of training.
+# With a deep model the list is longer, and each array has to find its layer; then three such predictions tell you whether they all did.
+#
+# And when you leave TensorFlow 2.15? `fit`, the loop, and a checkpoint of the old program gave the same numbers in TensorFlow 2.21, the version of the other lessons.
+
+# %% successors [markdown]
+# ## What became of each part
+#
+# Look up what your program uses. The last column says which lesson has it; a dash means that none does.
+#
+# **Training**
+#
+# | Estimator | today | lesson |
 # | --- | --- | --- |
-# | `RunConfig(train_distribute=..., eval_distribute=...)` | a strategy, and its `scope()` around model, optimizer and metrics | 9 |
-# | different strategies for training and evaluation | a checkpoint, restored under the other strategy or under none | 10 |
-# | `session_config` | `tf.config`, before TensorFlow starts | 1 |
-# | `input_fn`, called by the Estimator | a `tf.data.Dataset` of global batches | 9, 10 |
-# | `input_context` | `distribute_datasets_from_function` | named; an exercise of {lesson:workers} has such a function |
-# | `numeric_column` and other feature columns | `Dataset.map`, or Keras layers such as `Normalization` and `StringLookup` | named |
-# | `LinearRegressor`, `DNNClassifier` and other pre-made Estimators | a Keras model | 9 |
-# | `model_fn` and `mode` | two functions, for training and for evaluation, given to `strategy.run` | 10 for training; for evaluation an exercise of {lesson:strategies} |
-# | `EstimatorSpec` | what these functions return | 10 |
-# | `train`, `evaluate` | `fit` and `evaluate`, or a loop of one's own | 9, 10 |
-# | checkpoints in `model_dir` | `tf.train.Checkpoint`, or Keras's `ModelCheckpoint` and `BackupAndRestore` | 10, the callbacks named |
-# | hooks | a line in the loop, or a Keras callback | 10, the callback named |
-# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy` or, where `TF_CONFIG` has `ps`, `ParameterServerStrategy` | 11 |
-# | `Scaffold`, which says how variables get their first values and are saved | nothing: variables have values at once, and `tf.train.Checkpoint` saves them | 10 |
-# | `predict` | the model's own `predict` | named |
-# | `export_saved_model` with a `serving_input_receiver_fn` | `tf.saved_model.save` with a signature | 6 |
-# | `model_to_estimator` | nothing: the Keras model | 9 |
-# | `TPUEstimator` | `TPUStrategy` | named |
+# | `RunConfig(train_distribute=...)` | a strategy, and its `scope()` around model, optimizer and metrics | {number:strategies} |
+# | `session_config` | `tf.config`, before TensorFlow starts | {number:strategies} |
+# | `LinearRegressor`, `DNNClassifier`, … | a Keras model | {number:strategies} |
+# | `model_fn` and `mode` | two functions, for training and for evaluation, given to `strategy.run` | {number:custom_training} (training) |
+# | `train`, `evaluate`, `predict` | `fit`, `evaluate` and `predict`, or your own loop | {number:strategies}, {number:custom_training} |
+# | another strategy in `eval_distribute` | a checkpoint, restored under another strategy or under none | {number:custom_training} |
+# | hooks | a line in your loop, or a Keras callback | {number:custom_training} (the loop) |
+# | `model_to_estimator` | nothing: the Keras model | {number:strategies} |
+# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, or `ParameterServerStrategy` where `TF_CONFIG` has `ps` | {number:workers} |
+# | `TPUEstimator` | `TPUStrategy` | – |
 #
-# TensorFlow's guide named among the limits of training Estimators under a strategy
-# `TPUStrategy`, and a `Scaffold` in a `model_fn`.
-# But version 2.15 accepts a `Scaffold` under a strategy without a word.
+# **Data**
 #
-# ## Exercise
+# | Estimator | today | lesson |
+# | --- | --- | --- |
+# | `input_fn` | a `tf.data.Dataset` of global batches | {number:strategies}, {number:custom_training} |
+# | `input_fn` with an `input_context` | `distribute_datasets_from_function`, whose batches are per replica, too | {number:workers} |
+# | `numeric_column` and other feature columns | `Dataset.map`, or Keras layers such as `Normalization` and `StringLookup` | – |
 #
-# A program has `RunConfig(train_distribute=MirroredStrategy())` on a machine with four GPUs,
-# of which it uses all.
-# Its `input_fn` ends in `batch(32)`, and it calls `train(input_fn, steps=1000)`.
-# Which batch and steps give `fit` the same training under the same strategy,
-# and how many examples does it take?
+# **Saving**
 #
-# <details>
-# <summary>Solution</summary>
+# | Estimator | today | lesson |
+# | --- | --- | --- |
+# | checkpoints in `model_dir`, in a loop | `tf.train.Checkpoint` and a `CheckpointManager` | {number:a_run}, {number:custom_training} |
+# | checkpoints in `model_dir`, with `fit` | Keras's `ModelCheckpoint` and `BackupAndRestore` | – |
+# | `Scaffold` with an `init_fn`, for weights to start from | `load_variable` and `set_weights`, as above, or a `Checkpoint` | {number:custom_training} |
+# | `export_saved_model` | `tf.saved_model.save` with a signature | {number:save_and_serve} |
+
+# %% note-workers [markdown]
+# Did the program run on several machines?
 #
-# A global batch of 4 × 32 = 128, and still 1,000 steps: `fit(examples.batch(128), steps_per_epoch=1000)`.
-# That is 128,000 examples.
-#
-# </details>
+# Then each machine called `train_and_evaluate`, found its task in `TF_CONFIG`, and called `input_fn` once per machine, not once per replica.
+# Nothing split the data between them. The program did that itself, or shuffled them differently on each.
+# Look for a `shard` in the `input_fn`, and keep it, or let today's strategy split the data: {lesson:workers} shows who then gets which example.
 
 # %% [markdown]
 # ## Takeaways
 #
-# - A distributed Estimator has its strategy in `RunConfig` and builds the model itself;
-#   today you make the model in the strategy's scope.
-# - The batch of an `input_fn` is per replica: multiply it by the number of replicas for `fit`.
-# - Compare metrics when you move a program with `model_to_estimator`, not losses:
-#   evaluated under a strategy, it reports the loss divided by the number of replicas.
+# - The batch of an `input_fn` is per replica. Multiply it by the number of replicas, and leave `steps` as it is.
+# - Before you translate a `model_fn`, find out whether its gradients were averaged or added up. Unless a head makes the loss, the first loss in its log tells.
+# - Test the new program by its predictions, not by a log of losses: with the old weights, they must be the old ones.
