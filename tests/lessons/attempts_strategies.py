@@ -31,14 +31,22 @@ def replicas():
     return tf.distribute.get_replica_context().num_replicas_in_sync
 
 
-def mended(strategy, x, y, *, scope=True, synchronized=True, full=64, norm=True, size=lambda strategy: 64):
+def mended(
+    strategy,
+    make_model,
+    x,
+    y,
+    *,
+    scope=True,
+    synchronized=True,
+    full=64,
+    size=lambda strategy: 64,
+    frozen=False,
+):
     """An answer to strategies-mend, with one of its parts in another way."""
     with strategy.scope() if scope else contextlib.nullcontext():
-        tf.keras.utils.set_random_seed(1)
-        norms = [tf.keras.layers.BatchNormalization(synchronized=synchronized)] if norm else []
-        model = tf.keras.Sequential([tf.keras.layers.Dense(8), *norms, tf.keras.layers.Dense(2)])
-        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(tf.keras.optimizers.Adam(3e-3), loss)
+        model = make_model(synchronized=synchronized)
+    model.layers[0].trainable = not frozen
     end = len(x) // full * full
     model.fit(x[:end], y[:end], batch_size=size(strategy), shuffle=False, verbose=0)
     return model
@@ -55,6 +63,8 @@ ATTEMPTS = {
             (step(divide=by_own, operation="MEAN"), "Parts may differ"),
             (step(sign=1), "from all of them"),
             (step(operation="MEAN"), "once more"),
+            (step(divide=by_own), "own examples"),
+            (step(divide=by_own, returned=lambda loss: loss / 2), "from all of them"),
             (step(divide=lambda own, batch: own * replicas()), "Parts may differ"),
             (step(returned=nothing), "Return one number"),
         ),
@@ -64,8 +74,10 @@ ATTEMPTS = {
         wrong=(
             (partial(mended, scope=False), "into its scope"),
             (partial(mended, synchronized=False), "its own rows"),
-            (partial(mended, full=1), "into equal parts"),
-            (partial(mended, norm=False), "batch normalization"),
+            (partial(mended, full=1), "an update too many"),
+            (partial(mended, full=71), "an update too many"),
+            (partial(mended, frozen=True), "first 128"),
+            (nothing, "Return the model"),
             (partial(mended, size=lambda strategy: 32), "all replicas"),
             (partial(mended, size=lambda strategy: 64 * strategy.num_replicas_in_sync), "all replicas"),
         ),

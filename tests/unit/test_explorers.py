@@ -26,7 +26,7 @@ StrategyExplorer = from_lesson("strategies.explorer", "StrategyExplorer")
 ClusterExplorer = from_lesson("workers.explorer", "ClusterExplorer")
 mistakes = from_lesson("workers.cluster_mistakes", "labels")
 LossScalingExplorer = from_lesson("custom_training.loss_scaling_explorer", "LossScalingExplorer")
-iterating = from_lesson("custom_training", "iterating_explorer")
+iterating = from_lesson("own_steps", "iterating_explorer")
 ScaleOutExplorer = from_lesson("how_long.explorer", "ScaleOutExplorer")
 Puzzle = from_lesson("how_long.puzzle_widget", "Puzzle")
 
@@ -168,7 +168,7 @@ def test_a_press_shows_a_bar_for_each_way_to_iterate():
     explorer = iterating.IterationExplorer(lambda size: (size, [0.003, 0.002, 0.0015]))
     choose(explorer, "batch_size", 512)
     press(explorer)
-    assert "loop in Python 3.0 ms, several steps in a call 2.0 ms, whole epoch in a call 1.5 ms" in told(
+    assert "loop in Python 3.0 ms, several steps in a call 2.0 ms, all steps in a call 1.5 ms" in told(
         explorer
     )
 

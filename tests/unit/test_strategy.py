@@ -84,6 +84,7 @@ def test_every_program_compiles_trains_as_advised_and_is_tidy(language, tmp_path
         compile(code, repr(each), "exec")
         assert max(map(num_columns, code.splitlines())) < 80
         assert ("model.fit(" in code) == (each.advised_loop == "fit")
+        assert "drop_remainder=True" in code or ".repeat()" in code  # equal parts
         assert ("import tf_keras" in code) == (each.keras == "tf_keras")
     for at, code in enumerate(set(programs.values())):
         (tmp_path / f"strategy_{at}.py").write_text(code, "utf-8")

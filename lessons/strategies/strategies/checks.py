@@ -24,16 +24,16 @@ _SIZES = ((2, 2), (3, 1), (1, 4), (2, 1, 2))  # of the parts of two or three rep
 
 
 def _stepped(
-    weight: Array, parts: tuple[Part, ...], *, divide_by: str = "batch", all_reduce: str = "SUM"
+    weight: Array, parts: tuple[Part, ...], divide_by: str = "batch", all_reduce: str = "SUM", told: str = ""
 ) -> Outcome:
     """Returns what a step in NumPy does, with the mistakes that are asked for."""
     count = sum(len(labels) for _features, labels in parts)
     shares, gradients = [], []
     for features, labels in parts:
         errors = features.astype(np.float64) @ weight - labels
-        divisor = {"batch": count, "part": len(labels), "both": len(labels) * len(parts)}[divide_by]
-        shares.append(float(np.sum(errors**2) / divisor))
-        gradients.append(2 * features.T @ errors / divisor)
+        divisors = {"batch": count, "part": len(labels), "both": len(labels) * len(parts)}
+        shares.append(float(np.sum(errors**2) / divisors[told or divide_by]))
+        gradients.append(2 * features.T @ errors / divisors[divide_by])
     combined = np.sum(gradients, axis=0) / (len(parts) if all_reduce == "MEAN" else 1)
     used = [combined] * len(parts) if all_reduce else gradients
     return _outcome([weight - _LEARNING_RATE * gradient for gradient in used], shares)
@@ -48,7 +48,9 @@ def _outcome(copies: list[Any], shares: list[float]) -> Outcome:
 def by_hand(answer: Callable[..., Any]) -> str | None:
     """A step of gradient descent as one of several replicas takes it."""
     random = np.random.default_rng(0)
-    unequal = _("This is right for equal parts. Parts may differ in size: divide by the global batch.")
+    unequal = _(
+        "You divide by a replica's own examples. Parts may differ in size: divide by the global batch."
+    )
     return judge(
         answer,
         _stepped,
@@ -59,9 +61,14 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
                 "Each replica uses its own gradient here, and the copies drift apart. Combine the gradients"
                 " first."
             ),
-            partial(_stepped, all_reduce="MEAN"): _("`MEAN` divides by the replicas once more. Use `SUM`."),
-            partial(_stepped, divide_by="part", all_reduce="MEAN"): unequal,
+            partial(_stepped, all_reduce="MEAN"): _(
+                "`MEAN` divides by the replicas once more. Add up gradients: `SUM`."
+            ),
             partial(_stepped, divide_by="both"): unequal,
+            partial(_stepped, divide_by="part"): unequal,
+            partial(_stepped, divide_by="part", told="batch"): unequal,
+            partial(_stepped, divide_by="part", all_reduce="MEAN"): unequal,
+            partial(_stepped, divide_by="part", all_reduce="MEAN", told="batch"): unequal,
         },
         tolerance=1e-3,
         advice=_("By what do you divide? What comes from all of them? Check the sign, and what you return."),
@@ -95,44 +102,60 @@ _SECONDS = 90  # for a fit: a second or so, but where a machine is busy it waits
 _TOLERANCE = 5e-4  # of a weight, for Adam enlarges rounding; a wrong last step moves some by ten times that
 
 
-@exercise("strategies-mend", right=lambda strategy, features, labels: None)
+@exercise("strategies-mend", right=lambda strategy, make_model, features, labels: None)
 def mend(answer: Callable[..., Any]) -> str | None:
     """An epoch of `fit` that gives the same weights on one device and on two."""
     hints = {
+        "model": _("Return the model that `make_model` made. Call it once."),
         "scope": _("One device trained, whatever the strategy. What belongs into its scope?"),
-        "model": _("Use the model of `make_model`, with its batch normalization."),
         "fit": _("Use `fit`: with `train_on_batch` every replica gets the whole batch."),
         "steps": _("Make one epoch, and of global batches: `batch_size=64` is for all replicas together."),
         "own rows": _("The weights differ, for each replica normalizes its own rows."),
-        "unequal": _("The weights differ, for not every batch falls into equal parts."),
+        "unequal": _("That is an update too many: the last batch isn't full. Leave it out."),
+        "other": _("The weights aren't those of an epoch over the first 128 reviews, in their order."),
     }
-    cases = [Case((count,), told=_("{count} replicas", count=count)) for count in (1, 2)]
-    wrong = {(lambda n, key=key: key if n > 1 else "equal"): hint for key, hint in hints.items()}
-    return judge(answer, lambda _count: "equal", cases, run=partial(_verdict, []), misconceptions=wrong)
+    wrong = {(lambda key=key: key): hint for key, hint in hints.items()}
+    case = Case((), told=_("one replica, and two"))
+    return judge(answer, lambda: "equal", [case], run=_verdict, misconceptions=wrong)
 
 
-def _verdict(models: list[Any], train: Callable[..., Any], num_replicas: int) -> str:
-    """Returns "equal", or what keeps the weights from being those of the model before, of one device."""
+def _verdict(train: Callable[..., Any]) -> str:
+    """Returns "equal", or what keeps the weights from being those that one device finds."""
     tf, random = start_tensorflow(), np.random.default_rng(0)
-    features, labels = random.random((_REVIEWS, 1200), np.float32), np.arange(_REVIEWS) % 2
-    strategy = tf.distribute.get_strategy() if num_replicas == 1 else replica_runs.replicas(num_replicas)
+    features, labels = random.random((_REVIEWS, 20), np.float32), np.arange(_REVIEWS) % 2
+    keras, made = tf.keras, []
+
+    def make_model(*, synchronized: bool = False) -> Any:
+        keras.utils.set_random_seed(1)
+        norm = keras.layers.BatchNormalization(synchronized=synchronized)
+        layers = [keras.Input((20,)), keras.layers.Dense(8, "relu"), norm, keras.layers.Dense(2)]
+        made.append(keras.Sequential(layers))
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        made[-1].compile(keras.optimizers.Adam(0.01), loss)
+        return made[-1]
+
     tf.config.run_functions_eagerly(True)  # a fit that is compiled takes many seconds
     try:
-        with limit.time_limit(_SECONDS):
-            models.append(model := train(strategy, features, labels))
+        right = make_model()
+        right.fit(features[:128], labels[:128], batch_size=64, shuffle=False, verbose=0)
+        for strategy in (tf.distribute.get_strategy(), replica_runs.replicas(2)):
+            made.clear()
+            with limit.time_limit(_SECONDS):
+                model = train(strategy, make_model, features, labels)
+            if len(made) != 1 or model is not made[0]:
+                return "model"
+            several, steps = strategy.num_replicas_in_sync > 1, model.optimizer.iterations.numpy()
+            pairs = zip(model.get_weights(), right.get_weights(), strict=True)
+            found = {
+                "scope": several != hasattr(model.weights[0].value, "values"),
+                "fit": getattr(model, "history", None) is None,
+                "unequal": steps == 3,  # the last batch is not full
+                "steps": steps != 2,
+                "own rows": several and not model.layers[1].synchronized,
+                "other": any(np.abs(ours - theirs).max() > _TOLERANCE for ours, theirs in pairs),
+            }
+            if any(found.values()):
+                return next(verdict for verdict, holds in found.items() if holds)
     finally:
         tf.config.run_functions_eagerly(False)
-    if num_replicas == 1:
-        return "equal"
-    norms = [each for each in model.layers if isinstance(each, tf.keras.layers.BatchNormalization)]
-    pairs = zip(model.get_weights(), models[0].get_weights(), strict=True)
-    found = {
-        "scope": len(getattr(model.weights[0].value, "values", [0])) != num_replicas,
-        "model": not any(each.trainable for each in norms),
-        "fit": getattr(model, "history", None) is None,
-        "steps": any(each.optimizer.iterations.numpy() not in (2, 3) for each in models),
-        "equal": all(np.abs(ours - right).max() <= _TOLERANCE for ours, right in pairs),
-        "own rows": not all(each.synchronized for each in norms),
-        "unequal": True,
-    }
-    return next(verdict for verdict, holds in found.items() if holds)
+    return "equal"

@@ -44,7 +44,6 @@ def sections_of(situation: Situation) -> tuple[str, ...]:
     values = {
         "tensorflow": REQUIREMENTS["TensorFlow"],
         "tf_keras": TF_KERAS_REQUIREMENT,
-        "drop_remainder": ", drop_remainder=True" if situation.strategy == strategies.TPU_STRATEGY else "",
         **_comments(),
     }
     served = situation.strategy == strategies.PARAMETER_SERVER

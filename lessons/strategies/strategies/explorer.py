@@ -164,8 +164,8 @@ def _legend(scheme: Scheme) -> list[str]:
     lines = [line for box in boxes_of(scheme) for line in box.lines]
     data = [line.data for line in lines if line.data is not None]
     notes = {
-        _("The picture has two of what there are several of."): len(boxes_of(scheme)) > 1,
-        _("Equal colours are equal data."): len(set(data)) < len(data),
+        _("Where there are several, the picture shows two."): len(boxes_of(scheme)) > 1,
+        _("The same colour means the same data."): len(set(data)) < len(data),
         _("Stripes mark a partial sum that waits to be added."): any(line.waits for line in lines),
     }
     return [note for note, applies in notes.items() if applies]

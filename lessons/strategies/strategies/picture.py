@@ -1,25 +1,45 @@
-"""The pictures of this lesson: a step on two replicas, and the strategies by hardware."""
+"""The pictures of this lesson: a step, whose rows are normalized, strategies by hardware, and timelines."""
 
 from __future__ import annotations
 
+from itertools import groupby
+from typing import Any
+
 from course_lib.i18n import _
-from course_lib.pictures.figures import Figure
+from course_lib.pictures import arranging, cells, shapes
+from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.figures import Figure, framed
 from lessons.strategies.boxes import Box, Line, scheme_figure
+
+_LEFT, _UNIT, _BAR, _ROW = 80.0, 48.0, 24.0, 30.0  # of a timeline
 
 
 def step_picture() -> Figure:
     """Returns one step on two replicas: batch, parts, gradients, their sum, equal updates."""
     names = _("replica 0, CPU:0"), _("replica 1, CPU:1")
-    parts = _("examples 0, 1"), _("examples 2, 3")
     before, after = [], []
-    for at, (name, part) in enumerate(zip(names, parts, strict=True)):
+    for at, (name, part) in enumerate(zip(names, (_("examples 1, 2"), _("examples 3, 4")), strict=True)):
         gradient = Line(_("gradient of its part"), 3 + at, waits=True)
         before.append(Box(name, (Line(part, 3 + at), Line(_("a copy of the weights"), 0), gradient)))
         after.append(Box(name, (Line(_("sum of the gradients"), 1), Line(_("the weights, updated"), 2))))
-    batch = Box(_("global batch"), (Line(_("examples 0, 1, 2, 3")),))
+    batch = Box(_("global batch"), (Line(_("examples 1, 2, 3, 4")),))
     split, summed = _("The batch is split."), _("An all-reduce: every replica gets the sum of the gradients.")
     title = _("One training step under MirroredStrategy")
     return scheme_figure(title, [[batch], split, before, summed, after])
+
+
+def normalization_picture() -> Figure:
+    """Returns by which mean rows are normalized: on one device, on two replicas, and on synchronized ones."""
+
+    def box(name: str, rows: str, mean: float) -> Box:
+        return Box(name, (Line(_("rows {rows}", rows=rows)), Line(_("mean {mean}", mean=mean), int(mean))))
+
+    zero, one = (_("replica {number}", number=number) for number in range(2))
+    scheme: list[str | list[Box]] = [_("One device"), [box(_("one device"), "1, 2, 3, 4", 2.5)]]
+    scheme += [_("Two replicas"), [box(zero, "1, 2", 1.5), box(one, "3, 4", 3.5)]]
+    synchronized = _("Two replicas, with synchronized=True")
+    scheme += [synchronized, [box(zero, "1, 2", 2.5), box(one, "3, 4", 2.5)]]
+    return scheme_figure(_("Which mean is a row normalized by?"), scheme)
 
 
 def strategies_picture() -> Figure:
@@ -31,9 +51,36 @@ def strategies_picture() -> Figure:
     workers = Box("MultiWorkerMirroredStrategy", tuple(Line(f"{each}: {copy}", 0) for each in machines))
     tpu = Box("TPUStrategy", tuple(Line(f"TPU {at}: {copy}", 0) for at in range(2)))
     central = Box("CentralStorageStrategy", (Line(f"CPU: {variables}", 0), Line(f"GPU 0, 1: {none}")))
-    halves = tuple(Line(_("server {index}: one half", index=at), at + 1) for at in range(2))
+    halves = tuple(Line(_("server {index}: half of the variables", index=at), at + 1) for at in range(2))
     servers = Box("ParameterServerStrategy", (*halves, Line(_("workers: no variables"))))
-    rows: list[str | list[Box]] = [_("One machine, synchronous"), [one, mirrored]]
-    rows += [_("Several machines, or TPUs, synchronous"), [workers, tpu]]
-    rows += [_("Variables apart: synchronous in one machine, or asynchronous"), [central, servers]]
+    rows: list[str | list[Box]] = [_("One machine: synchronous"), [one, mirrored, central]]
+    rows += [_("Several machines, or TPUs: synchronous"), [workers, tpu]]
+    rows += [_("Several machines: asynchronous"), [servers]]
     return scheme_figure(_("Which strategy for which hardware, and where it keeps the variables"), rows)
+
+
+def timelines_picture() -> Figure:
+    """Returns three steps of two devices that wait for each other, or do not; A to C are stale."""
+    looks: dict[str, tuple[str, Any, dict[str, Any]]] = {".": (_("waits"), shapes.PANEL, {"dashes": "4 3"})}
+    for step, letter in enumerate("ABC", 1):
+        red = {"stroke": shapes.ALARM, "stroke_width": 3}
+        looks[str(step)] = _("step {number}", number=step), step + 2, {}
+        looks[letter] = _("step {number} (stale)", number=step), step + 2, red
+    drawings, told = [], []
+    for heading, rows in (
+        (_("Synchronous: 3 updates, each from the gradients of both"), ("11.222233..", "11122..3333")),
+        (_("Asynchronous: 6 updates, each from the gradient of one"), ("11BBBB33", "AAA22CCCC")),
+    ):
+        nodes, lines = [], [heading]
+        for at, row in enumerate(rows):
+            x, y, name = _LEFT, at * _ROW, _("device {number}", number=at)
+            nodes.append(shapes.text(0, y + 16, name))
+            runs = [(letter, len(list(run))) for letter, run in groupby(row)]
+            for letter, units in runs:
+                text, fill, edge = looks[letter]
+                nodes += cells.cell((x, y, units * _UNIT, _BAR), cells.Line(text), fill=fill, **edge)
+                x += units * _UNIT
+            lines.append(f"{name}: " + _(", ").join(looks[letter][0] for letter, _units in runs))
+        drawings.append(arranging.titled(heading, Drawing(_LEFT + 11 * _UNIT, 2 * _ROW, tuple(nodes))))
+        told += lines
+    return framed(_("Three steps of two devices, time to the right"), drawings, told)
