@@ -75,27 +75,21 @@ def count(labels):
     return tf.shape(labels)[0]
 
 
-def make_train_step(strategy, model, optimizer, replica_step, accuracy):
-    def on_replica(images, labels, size):
-        loss, logits = replica_step(model, optimizer, images, labels, size)
-        accuracy.update_state(labels, logits)
-        return loss
-
-    @tf.function(reduce_retracing=True)
-    def train_step(images, labels):
-        counts = strategy.run(count, (labels,))
-        size = strategy.reduce("SUM", counts, axis=None)
-        losses = strategy.run(on_replica, (images, labels, size))
-        return strategy.reduce("SUM", losses, axis=None)
-
-    return train_step
+@tf.function(reduce_retracing=True)
+def train_step(strategy, model, optimizer, replica_step, accuracy, images, labels):
+    counts = strategy.run(count, (labels,))
+    size = strategy.reduce("SUM", counts, axis=None)
+    arguments = (model, optimizer, images, labels, size)
+    losses, logits = strategy.run(replica_step, arguments)
+    strategy.run(accuracy.update_state, (labels, logits))
+    return strategy.reduce("SUM", losses, axis=None)
 
 
 # An epoch has `steps` batches. Every second one is saved.
 def train(strategy, model, adam, replica_step, dataset, steps, epochs, folder):
     with strategy.scope():
         accuracy = tf.keras.metrics.SparseCategoricalAccuracy()
-    train_step = make_train_step(strategy, model, adam, replica_step, accuracy)
+    of_run = strategy, model, adam, replica_step, accuracy
     epoch = tf.Variable(0)
     state = tf.train.Checkpoint(model=model, adam=adam, epoch=epoch)
     manager = tf.train.CheckpointManager(state, folder, max_to_keep=2)
@@ -104,7 +98,7 @@ def train(strategy, model, adam, replica_step, dataset, steps, epochs, folder):
     while epoch < epochs:
         for _ in range(steps):
             accuracy.reset_state()
-            loss = train_step(*next(iterator))
+            loss = train_step(*of_run, *next(iterator))
             yield {
                 "step": int(adam.iterations.numpy()),
                 "epoch": int(epoch) + 1,
@@ -114,15 +108,6 @@ def train(strategy, model, adam, replica_step, dataset, steps, epochs, folder):
         epoch.assign_add(1)
         if epoch % 2 == 0:
             manager.save()
-
-
-# Several steps in one call, with batches of their own
-@tf.function
-def steps_of(train_step, iterator, count):
-    total = 0.0
-    for _ in tf.range(count):
-        total += train_step(*next(iterator))
-    return total / tf.cast(count, tf.float32)
 
 
 def largest_difference(weights, others):
@@ -201,11 +186,3 @@ if __name__ == "__main__":
     newest = tf.train.latest_checkpoint(folder)
     saved.restore(newest).assert_consumed()
     assert np.allclose(alone(images), model(images), atol=1e-4)
-
-    # Go on from there, with several steps in one call
-    with four.scope():
-        accuracy = tf.keras.metrics.SparseCategoricalAccuracy()
-    train_step = make_train_step(four, model, adam, replica_step, accuracy)
-    iterator = iter(data)
-    mean_loss = steps_of(train_step, iterator, tf.constant(4))
-    print("mean loss of four more steps", float(mean_loss))

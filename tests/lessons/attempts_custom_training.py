@@ -41,6 +41,12 @@ def replica_step(divide=share, *, variables=None, apply=by_the_optimizer, return
     return answer
 
 
+def counting(model, optimizer, images, labels, _size):
+    """Counts the global batch in the step, before it calls the model."""
+    size = tf.distribute.get_replica_context().all_reduce("SUM", tf.shape(labels)[0])
+    return replica_step()(model, optimizer, images, labels, size)
+
+
 def by_keras(model, optimizer, images, labels, size):
     loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum")
     replicas = tf.distribute.get_replica_context().num_replicas_in_sync
@@ -71,6 +77,11 @@ def accumulated(divide=lambda losses, size: average(losses, global_batch_size=si
     return answer
 
 
+def by_own_rows(losses, size):
+    """Is right unless there are no rows."""
+    return tf.reduce_mean(losses) * tf.cast(tf.size(losses), tf.float32) / tf.cast(size, tf.float32)
+
+
 def at_once(model, optimizer, micro_batches, size):
     images, labels = (tf.concat(kind, axis=0) for kind in zip(*micro_batches, strict=True))
     return replica_step()(model, optimizer, images, labels, size)[0]
@@ -89,6 +100,15 @@ def one_after_another(model, optimizer, micro_batches, size):
     return sum(replica_step()(model, optimizer, *pair, size)[0] for pair in micro_batches)
 
 
+def reduced_each(take):
+    def reduced(images, labels):
+        loss, *gradients = take(images, labels)
+        gradients = tf.distribute.get_replica_context().all_reduce("SUM", gradients)
+        return loss, *(each / replicas() for each in gradients)
+
+    return reduced
+
+
 def replicas():
     return tf.distribute.get_strategy().num_replicas_in_sync
 
@@ -96,7 +116,7 @@ def replicas():
 ATTEMPTS = {
     "custom_training-replica-step": Attempts(
         takes_long=True,
-        right=(by_keras,),
+        right=(by_keras, counting),
         wrong=(
             (
                 replica_step(lambda losses, model, size: tf.reduce_mean(losses) + scaled(model.losses)),
@@ -124,7 +144,9 @@ ATTEMPTS = {
         wrong=(
             (accumulated(lambda losses, size: tf.reduce_mean(losses)), "divided by `size`"),
             (accumulated(count=3), "divided by `size`"),
+            (accumulated(by_own_rows), "an empty micro-batch"),
             (accumulated(lambda losses, size: tf.reduce_sum(losses)), "divided by `size`"),
+            (accumulated(wrap=reduced_each), "only the optimizer"),
             (under_one_tape, "before the next"),
             (at_once, "once for each micro-batch"),
             (one_after_another, "more than once in a step"),

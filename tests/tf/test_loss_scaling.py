@@ -66,9 +66,10 @@ def test_tensorflow_gives_what_the_explorer_shows_for_every_choice(replicas):
             reports, sums = run(batch, size, batch_size)
             for at, division in enumerate(DIVISIONS):
                 scaling = LossScaling(replicas, batch_size, size, division)
+                losses, gradients = scaling.losses, scaling.gradients
                 for found, wanted in zip(
                     [*map(strategy.experimental_local_results, reports[at]), *([each] for each in sums[at])],
-                    [scaling.reports, scaling.gradient_reports, [scaling.total], [scaling.gradient]],
+                    [losses.reports, gradients.reports, [losses.total], [gradients.total]],
                     strict=True,
                 ):
                     np.testing.assert_allclose(np.array(found), wanted, rtol=1e-6)

@@ -61,15 +61,27 @@ def _found(losses: list[float], variables: list[Any], logits: Any) -> dict[str, 
     return found | {"iterations": len(losses)}
 
 
-def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, size: Any) -> Any:
+def _right_gradients(model: Any, images: Any, labels: Any, size: Any) -> tuple[Any, Any, Any]:
     tf = sys.modules["tensorflow"]  # an import here would be AutoGraph's to convert
     with tf.GradientTape() as tape:
         logits = model(images, training=True)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
         loss = tf.nn.compute_average_loss(losses, global_batch_size=size)
         loss += tf.nn.scale_regularization_loss(model.losses)
-    optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+    return loss, logits, tape.gradient(loss, model.trainable_variables)
+
+
+def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, size: Any) -> Any:
+    loss, logits, gradients = _right_gradients(model, images, labels, size)
+    optimizer.apply(gradients, model.trainable_variables)
     return loss, logits
+
+
+def _right_accumulated(model: Any, optimizer: Any, micro_batches: Any, size: Any) -> Any:
+    found = [_right_gradients(model, images, labels, size) for images, labels in micro_batches]
+    gradients = zip(*(each for _loss, _logits, each in found), strict=True)
+    optimizer.apply([sum(each) for each in gradients], model.trainable_variables)
+    return sum(loss for loss, _logits, _gradients in found)
 
 
 @exercise("custom_training-replica-step", right=_right_step)
@@ -129,20 +141,34 @@ def replica_step(answer: Callable[..., Any]) -> str | None:
     )
 
 
+def _replica() -> int:
+    tf = start_tensorflow()
+    context = tf.distribute.get_replica_context()
+    return int(tf.get_static_value(context.replica_id_in_sync_group)) if context else -1
+
+
 def _micro_batches(rows: Any, labels: Any) -> list[tuple[Any, Any]]:
-    return [(rows[at::_MICRO_BATCHES], labels[at::_MICRO_BATCHES]) for at in range(_MICRO_BATCHES)]
+    count = _MICRO_BATCHES - int(_replica() == 3)  # the last of four has one fewer
+    return [(rows[at::count], labels[at::count]) for at in range(count)]
 
 
-@exercise("custom_training-accumulated", right=Callable)
+@exercise("custom_training-accumulated", right=_right_accumulated)
 def accumulated_step(answer: Callable[..., Any]) -> str | None:
-    """Steps of two replicas and of four, with three micro-batches each, of which some are smaller."""
+    """Steps of two replicas and of four, with three micro-batches each; the last of four has two."""
     tf = start_tensorflow()
     random = np.random.default_rng(0)
     values = [random.normal(0, 0.5, shape).astype(np.float32) for shape in ((_FEATURES, _CLASSES), _CLASSES)]
-    told = _("replicas with three micro-batches each")
     cases = [
-        Case((*values, [_parts(random, 6, 6), _parts(random, 5, 4)]), told=told),
-        Case((*values, [_parts(random, 4, 4, 4, 3)]), told=told),
+        Case(
+            (*values, [_parts(random, 6, 6), _parts(random, 5, 4)]),
+            told=_("replicas with three micro-batches each"),
+        ),
+        Case(
+            (*values, [_parts(random, 4, 4, 4, 3)]),
+            hint=_("The last replica has a micro-batch fewer: only the optimizer may add up over replicas."),
+            told=_("a replica with fewer micro-batches than the others"),
+        ),
+        Case((*values, [_parts(random, 2, 2)]), told=_("replicas with an empty micro-batch each")),
     ]
 
     def run(answer: Callable[..., Any], weight: Array, bias: Array, batches: list[Parts]) -> dict[str, Any]:
@@ -180,10 +206,10 @@ def accumulated_step(answer: Callable[..., Any]) -> str | None:
 
 
 def _all_at_once(events: list[str]) -> str | None:
-    if events.count("forward") < _MICRO_BATCHES:
+    if events.count("forward") < _MICRO_BATCHES - 1:
         return _("Call the model once for each micro-batch: all at once need too much memory.")
     kept = _("Take each micro-batch's gradient before the next: until then its activations stay in memory.")
-    return kept if events.index("backward") >= _MICRO_BATCHES else None
+    return kept if events.index("backward") >= _MICRO_BATCHES - 1 else None
 
 
 def _parts(random: np.random.Generator, *sizes: int) -> Parts:
@@ -208,9 +234,10 @@ def _steps_on_replicas(answer: Callable[..., Any], refuse: Refusal, *inputs: Any
     spec = strategy.experimental_distribute_dataset(dataset).element_spec  # for any number of rows
 
     def on_replica(rows: Any, labels: Any, size: Any) -> Any:
-        model.layers[-1].events.clear()
+        events = model.layers[-1].events[_replica()]
+        events.clear()
         returned = answer(model, optimizer, rows, labels, size)
-        if fault := refuse(model.layers[-1].events):
+        if fault := refuse(events):
             raise CourseError(fault)
         pair = isinstance(returned, (tuple, list)) and len(returned) == 2
         if not pair or len(getattr(returned[1], "shape", ())) != 2:
@@ -241,16 +268,18 @@ def _model(penalty: float) -> Any:
 
         def build(self, input_shape: Any) -> None:
             del input_shape
-            self.events: list[str] = []
+            self.events: list[list[str]] = [[] for _replica in range(5)]  # the last is of none
             self.seed = self.add_weight(shape=(), trainable=False)  # as `Dropout` has one
 
         def call(self, inputs: Any, training: bool = False) -> Any:
+            events = self.events[_replica()]
+
             @tf.custom_gradient  # type: ignore[untyped-decorator]
             def watched(inputs: Any) -> Any:
-                self.events.append("forward")
+                events.append("forward")
 
                 def backward(gradient: Any) -> Any:
-                    self.events.append("backward")
+                    events.append("backward")
                     return gradient
 
                 return tf.identity(inputs), backward

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from course_lib.errors import CourseError
 from course_lib.i18n import _, join_sentences, later
 from course_lib.pictures.bars import Bar, Bars
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.text import form_value
+from course_lib.runtime import start_tensorflow
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State, numbers
@@ -18,27 +24,37 @@ from lessons.strategies.boxes import Box, Line, Scheme, scheme_image
 from lessons.strategies.global_batches import split
 
 DIVISIONS = GLOBAL, FULL, REPLICA, KERAS, TWICE = ("global", "full", "replica", "keras", "twice")
+Examples = tuple[tuple[float, float], ...]  # the loss of each example, and its gradient
+
+
+class Divided(NamedTuple):
+    """A number of each example, replica by replica, and what each replica makes of its own."""
+
+    parts: tuple[tuple[float, ...], ...]  # a replica may have none
+    reports: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The true mean over all examples."""
+        return sum(map(sum, self.parts)) / sum(map(len, self.parts))
+
+    @property
+    def total(self) -> float:
+        """The sum over the replicas of what they return."""
+        return math.fsum(self.reports)
 
 
 @dataclass(frozen=True)
 class LossScaling:
     """The losses of one global batch, divided on each replica and then summed.
 
-    The model is y = 3 x. The loss of an example is |y - (2 x - 1)|, so that with x = 1, 2, 3, ... the losses
-    are 2, 3, 4, ..., and their gradients are x. What each replica divides the sum of its losses by, and
-    where the sum over the replicas then is the mean of all losses:
+    The model is y = 3 x. The loss of an example is |y - (2 x - 1)| unless other `examples` are given, so
+    that with x = 1, 2, 3, ... the losses are 2, 3, 4, ..., and their gradients are x. `divisors` says what
+    each replica divides the sum of its losses by.
 
-    | division    | divides by                                      | right                      |
-    | ----------- | ----------------------------------------------- | -------------------------- |
-    | `"global"`  | the number of examples in this global batch     | always                     |
-    | `"full"`    | the batch size                                  | if the batch is full       |
-    | `"replica"` | the number of the replica's own examples        | on one replica             |
-    | `"keras"`   | that, and the number of replicas                | if the parts are equal     |
-    | `"twice"`   | that, and the number of replicas once more      | on one replica             |
-
-    >>> scaling = LossScaling(num_replicas=2, batch_size=4, num_examples=4)
-    >>> scaling.reports, scaling.total, scaling.mean, scaling.gradient
-    ((1.25, 2.25), 3.5, 3.5, 2.5)
+    >>> losses = LossScaling(num_replicas=2, batch_size=4, num_examples=4).losses
+    >>> losses.reports, losses.total, losses.mean
+    ((1.25, 2.25), 3.5, 3.5)
 
     Source: https://www.tensorflow.org/tutorials/distribute/custom_training (Define the loss function);
     https://github.com/keras-team/keras/blob/v3.13.0/keras/src/losses/loss.py (reduce_values).
@@ -48,46 +64,17 @@ class LossScaling:
     batch_size: int
     num_examples: int
     division: str = GLOBAL
+    examples: Examples = tuple((x + 1.0, float(x)) for x in range(1, 9))
 
     @property
-    def gradients(self) -> tuple[tuple[float, ...], ...]:
-        """The gradient of each example's loss with respect to the weight, replica by replica."""
-        return split([float(x) for x in range(1, self.num_examples + 1)], self.num_replicas)
+    def losses(self) -> Divided:
+        """The losses; `tf.reduce_mean` over no example is NaN."""
+        return self._divided(0, empty=math.nan if self.division == REPLICA else 0.0)
 
     @property
-    def losses(self) -> tuple[tuple[float, ...], ...]:
-        """The loss of each example, replica by replica; a replica may have none."""
-        return split([x + 1.0 for x in range(1, self.num_examples + 1)], self.num_replicas)
-
-    @property
-    def mean(self) -> float:
-        """The true mean of all losses."""
-        return sum(map(sum, self.losses)) / self.num_examples
-
-    @property
-    def true_gradient(self) -> float:
-        """The gradient of the true mean."""
-        return sum(map(sum, self.gradients)) / self.num_examples
-
-    @property
-    def reports(self) -> tuple[float, ...]:
-        """What each replica returns; `tf.reduce_mean` over no example is NaN."""
-        return tuple(self._divided(self.losses, empty=math.nan if self.division == REPLICA else 0.0))
-
-    @property
-    def gradient_reports(self) -> tuple[float, ...]:
-        """The gradient on each replica; over no example it is 0 even where the loss is NaN."""
-        return tuple(self._divided(self.gradients, empty=0.0))
-
-    @property
-    def total(self) -> float:
-        """The sum over the replicas of what they return."""
-        return math.fsum(self.reports)
-
-    @property
-    def gradient(self) -> float:
-        """The sum over the replicas of their gradients: what the optimizer is given."""
-        return math.fsum(self.gradient_reports)
+    def gradients(self) -> Divided:
+        """Their gradients, whose sum the optimizer is given; over no example 0 even where the loss is NaN."""
+        return self._divided(1, empty=0.0)
 
     def divisors(self, own: int) -> tuple[int, ...]:
         """Returns the numbers by which a replica with so many examples divides, one after the other."""
@@ -99,10 +86,11 @@ class LossScaling:
             TWICE: (own, self.num_replicas, self.num_replicas),
         }[self.division]
 
-    def _divided(self, parts: tuple[tuple[float, ...], ...], *, empty: float) -> Iterator[float]:
-        for part in parts:
-            divisors = self.divisors(len(part))
-            yield sum(part) / math.prod(divisors) if 0 not in divisors else empty
+    def _divided(self, which: int, *, empty: float) -> Divided:
+        parts = split([each[which] for each in self.examples[: self.num_examples]], self.num_replicas)
+        divisors = [math.prod(self.divisors(len(part))) for part in parts]
+        reports = (sum(part) / by if by else empty for part, by in zip(parts, divisors, strict=True))
+        return Divided(parts, tuple(reports))
 
 
 class LossScalingExplorer(Explorer):
@@ -113,6 +101,7 @@ class LossScalingExplorer(Explorer):
         batch_size: the batch size shown first: 4 or 8.
         num_examples: how many examples the batch has at first, from 1 to the batch size.
         division: the division shown first, one of `DIVISIONS`.
+        loss: a function from outputs y and targets t, 8 each, to their 8 losses; |y - t| if none is given.
     """
 
     name = "loss_scaling"
@@ -124,7 +113,9 @@ class LossScalingExplorer(Explorer):
         batch_size: int = 4,
         num_examples: int = 4,
         division: str = GLOBAL,
+        loss: Callable[[Any, Any], Any] | None = None,
     ) -> None:
+        self._scaling = partial(LossScaling, examples=_examples_of(loss)) if loss else LossScaling
         state: State = {"num_replicas": num_replicas, "batch_size": batch_size}
         state |= {"num_examples": num_examples, "division": division}
         super().__init__(state)
@@ -152,7 +143,7 @@ class LossScalingExplorer(Explorer):
 
     def body(self, state: State) -> Sequence[Node]:
         """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
-        scaling, code_title = LossScaling(**state), _("Code on each replica")
+        scaling, code_title = self._scaling(**state), _("Code on each replica")
         shown = scheme_image(_scheme_of(scaling), fits=True)
         results = pieces.bars(_results(scaling))
         return [
@@ -163,6 +154,21 @@ class LossScalingExplorer(Explorer):
                 [pieces.panel(_("Each replica returns"), shown), pieces.panel(_("Result"), results)]
             ),
         ]
+
+
+def _examples_of(loss: Callable[[Any, Any], Any]) -> Examples:
+    """Returns what a loss of the reader's own gives for y = 3 x and t = 2 x - 1, in double precision."""
+    tf = start_tensorflow()
+    x, weights = (tf.constant(each, tf.float64) for each in (range(1, 9), [3.0] * 8))
+    with tf.GradientTape() as tape:
+        tape.watch(weights)  # one for each example
+        losses = tf.convert_to_tensor(loss(weights * x, 2 * x - 1))
+    gradients = tape.gradient(losses, weights)
+    if losses.shape != x.shape or gradients is None or not np.isfinite([losses, gradients]).all():
+        raise CourseError(_("A loss for this explorer returns eight finite numbers, one for each example."))
+    if not np.allclose(loss(3 * x[:5], 2 * x[:5] - 1), losses[:5], rtol=1e-9, atol=0):
+        raise CourseError(_("A loss for this explorer computes each number from its own example alone."))
+    return tuple(zip(losses.numpy().tolist(), gradients.numpy().tolist(), strict=True))
 
 
 def _code(scaling: LossScaling) -> str:
@@ -186,7 +192,7 @@ def _scheme_of(scaling: LossScaling) -> Scheme:
 
 def _calculation(scaling: LossScaling, replica: int) -> str:
     """Returns how a replica comes to what it returns, such as `(2 + 3) / 2 / 2 = 1.25`."""
-    losses, report = scaling.losses[replica], _number(scaling.reports[replica])
+    losses, report = scaling.losses.parts[replica], _number(scaling.losses.reports[replica])
     divisors = scaling.divisors(len(losses))
     if 0 in divisors:
         return _("mean over no example = {value}", value=report)
@@ -201,19 +207,16 @@ def _number(value: float) -> str:
 
 def _results(scaling: LossScaling) -> list[Bars]:
     """Returns loss and gradient: what is right, then what comes of the division, marked where it is wrong."""
-    mean, total = _("true mean"), _("sum of the replicas")
-    loss = {mean: scaling.mean, total: scaling.total}
-    gradient = {mean: scaling.true_gradient, total: scaling.gradient}
-    return [_group(_("Loss"), loss), _group(_("Gradient"), gradient)]
+    return [_group(_("Loss"), scaling.losses), _group(_("Gradient"), scaling.gradients)]
 
 
-def _group(heading: str, values: dict[str, float]) -> Bars:
-    right = next(iter(values.values()))
+def _group(heading: str, found: Divided) -> Bars:
+    values = {_("true mean"): found.mean, _("sum of the replicas"): found.total}
     bars = [
         Bar(
             name,
-            0.0 if math.isnan(value) else value,
-            _number(value) if math.isclose(value, right) else f"{_number(value)} ✗",
+            0.0 if math.isnan(value) else abs(value),
+            _number(value) if _same(value, found) else f"{_number(value)} ✗",
         )
         for name, value in values.items()
     ]
@@ -222,20 +225,24 @@ def _group(heading: str, values: dict[str, float]) -> Bars:
 
 def _sentences(scaling: LossScaling) -> list[str]:
     """Returns whether loss and gradient are right."""
-    total, mean = map(_number, (scaling.total, scaling.mean))
-    if math.isnan(scaling.total):
+    losses, gradients = scaling.losses, scaling.gradients
+    total, mean = map(_number, (losses.total, losses.mean))
+    right = _same(losses.total, losses)
+    if math.isnan(losses.total):
         loss = _("The sum is NaN: a replica without an example returned the mean over nothing.")
-    elif math.isclose(scaling.total, scaling.mean):
+    elif right:
         loss = _("The sum of the replicas is the true mean, {mean}.", mean=mean)
     else:
         loss = _("The sum of the replicas is {total}, not the true mean, {mean}.", total=total, mean=mean)
-    if not math.isclose(scaling.gradient, scaling.true_gradient):
-        wrong = _(
-            "The gradient is {found}, {times} times the right one, {right}.",
-            found=_number(scaling.gradient),
-            times=_number(scaling.gradient / scaling.true_gradient),
-            right=_number(scaling.true_gradient),
-        )
-        return [f"✗ {loss}", wrong]
-    mark = "✓" if math.isclose(scaling.total, scaling.mean) else "✗"
-    return [f"{mark} {loss}", _("The gradient is right.")]
+    if _same(gradients.total, gradients):
+        return [f"{'✓' if right else '✗'} {loss}", _("The gradient is right.")]
+    told = {"found": _number(gradients.total), "right": _number(gradients.mean)}
+    if _same(0, gradients):
+        return [f"✗ {loss}", _("The gradient is {found}, and {right} would be right.", **told)]
+    told["times"] = _number(gradients.total / gradients.mean)
+    return [f"✗ {loss}", _("The gradient is {found}, {times} times the right one, {right}.", **told)]
+
+
+def _same(value: float, found: Divided) -> bool:
+    largest = max(abs(each) for part in found.parts for each in part)
+    return math.isclose(value, found.mean, rel_tol=1e-9, abs_tol=1e-12 * largest)

@@ -22,17 +22,15 @@ class IterationExplorer(MeasuringExplorer):
     name = "iterating"
     title = later("Three ways to iterate")
     sizes_label = later("Images in a step")
-    invitation = later(
-        "Choose a batch size and measure: a step with each of three ways to go through an epoch."
-    )
-    panel_title = later("Time of a step, going through an epoch on two replicas")
+    invitation = later("Choose a batch size and measure: a step with each of three ways to iterate.")
+    panel_title = later("Time of a step on two replicas")
     example = "IterationExplorer(measure)"
     batch_sizes = (64, 512, 2048)
 
     def bars(self, times: Times) -> Bars:
         """Returns the times of a batch size, with the number of images above them."""
         batch_size, seconds = times
-        ways = _("for loop in Python"), _("several steps in a call"), _("whole epoch in a call")
+        ways = _("for loop in Python"), _("several steps in a call"), _("all steps in a call")
         bars = (Bar(way, each, f"{1e3 * each:.1f} ms") for way, each in zip(ways, seconds, strict=True))
         return Bars(_("{images} images in a step", images=f"{batch_size:,}"), tuple(bars))
 
@@ -41,9 +39,9 @@ def measuring(ways_of: Callable[[int], Iterable[Callable[[], object]]], steps: i
     """Returns a function from a batch size to the median time of a step with each way; they take turns.
 
     Args:
-        ways_of: returns for a batch size three functions that train for an epoch: with a loop, with several
-            steps in a call, with all in a call.
-        steps: how many steps the epoch has.
+        ways_of: returns for a batch size three functions that take as many steps: with a loop, with several
+            in a call, with all in a call.
+        steps: how many they take.
     """
 
     def measure(batch_size: int) -> Times:

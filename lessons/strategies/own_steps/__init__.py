@@ -1,0 +1,1 @@
+"""What else changes when the step is your own."""

@@ -1,0 +1,70 @@
+"""What `own_steps` claims in its notes: variables that replicas write, noise by number, clipping."""
+
+import numpy as np
+import pytest
+
+from benchmarks import programs
+from course_lib.runtime import start_tensorflow
+from lessons.strategies.replica_runs import replicas
+
+tf = start_tensorflow()
+
+
+@pytest.fixture(scope="module")
+def program():
+    return vars(programs.program("own_steps"))
+
+
+def copies(strategy, variable):
+    return [float(copy.numpy()) for copy in strategy.experimental_local_results(variable)]
+
+
+def test_a_read_after_a_write_sees_it_and_copies_come_apart_unless_they_are_added_up():
+    four = replicas(4)
+    with four.scope():
+        velocity, weight, alone = (tf.Variable(value) for value in (0.0, 3.0, 0.0))
+        seen = tf.Variable(0.0, aggregation=tf.VariableAggregation.SUM)
+
+    def on_replica():
+        context = tf.distribute.get_replica_context()
+        number = tf.cast(context.replica_id_in_sync_group, tf.float32)
+        velocity.assign(0.5 * velocity + context.all_reduce("SUM", tf.constant(2.5)))
+        weight.assign_sub(0.1 * velocity)
+        alone.assign_add(number)
+        seen.assign_add(number)
+
+    step = tf.function(lambda: four.run(on_replica))
+    for wanted in ((10, 2), (15, 0.5)):
+        step()
+        assert [copies(four, each) for each in (velocity, weight)] == [[each] * 4 for each in wanted]
+    assert copies(four, alone) == [0, 2, 4, 6]
+    assert copies(four, seen) == [12] * 4
+
+
+def test_noise_repeats_in_every_epoch_unless_examples_are_repeated_first(program):
+    numbered = tf.data.Dataset.range(3)
+
+    def noises(dataset):
+        return [noise for _image, noise in dataset.map(program["with_noise"]).take(6).as_numpy_iterator()]
+
+    again = noises(numbered.enumerate().repeat())
+    np.testing.assert_equal(again[:3], again[3:])
+    anew = noises(numbered.repeat().enumerate())
+    assert len({noise.tobytes() for noise in anew}) == 6
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_whole_gradient_is_clipped_as_on_one_device_and_keras_clips_that_of_each_replica(program, whole):
+    two = replicas(2)
+    with two.scope():
+        weight = tf.Variable([0.0, 0.0])
+        sgd = tf.keras.optimizers.SGD(1.0, global_clipnorm=None if whole else 1.0)
+        sgd.build([weight])
+
+    def on_replica():
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group
+        gradients = [tf.where(number == 0, [3.0, 0.0], [0.0, 4.0])]
+        sgd.apply(program["clipped"](gradients, 1.0) if whole else gradients, [weight])
+
+    two.run(on_replica)
+    np.testing.assert_allclose(weight.numpy(), [-0.6, -0.8] if whole else [-1, -1], rtol=1e-6)
