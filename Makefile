@@ -21,7 +21,7 @@ TRANSLATED := $(wildcard $(TRANSLATIONS:%=notebooks/%/[0-9]*.ipynb))
 VERSIONS = $(strip $(shell grep -l '"versions"' $(TRANSLATED)))
 
 # Tests that start clusters of processes, and how many times `make drill-all` runs them.
-CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,lesson_workers slurm))
+CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,lesson_failures slurm))
 ROUNDS ?= 20
 
 # Programs, and what imports TensorFlow.
@@ -102,6 +102,7 @@ torch: .venv/ready  ## an environment with PyTorch, which takes gigabytes; then 
 estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Python 3.11; Estimators and the appendix in it
 	$(BIN)/python -m tools.environments.estimator
 	$(PYTEST) tests/drill/test_everywhere.py tests/drill/test_cases.py -q -m drill_all -k estimator
+	$(BIN)/python -m tools.lesson.solutions estimators
 	# In their own kernel.
 	$(PYTEST) -q --nbval --nbval-cell-timeout=600 --nbval-sanitize-with=tests/notebooks/nbval.cfg -n 2 --dist loadfile $(APPENDICES)
 

@@ -1,7 +1,6 @@
-"""Starts a command with its place as Slurm tells it: srun python place.py python worker.py FOLDER.
+"""Tells a task of Slurm its place, then starts its command.
 
-TensorFlow's resolver sorts machines as texts, so n10 comes before n2, and Slurm counts tasks along its own
-list: ask for machines whose numbers have equally many digits.
+srun python place.py python worker.py FOLDER
 """
 
 import json
@@ -16,18 +15,26 @@ def place_in_slurm(jobs=None, port=12345):
     resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
         jobs,
         port_base=port,
-        gpus_per_node=tasks,  # with one for each task no machine is searched for GPUs
+        gpus_per_node=tasks,  # one a task: so it looks for none
         gpus_per_task=1,
         auto_set_gpu=False,
     )
-    cluster = resolver.cluster_spec().as_dict()  # this call finds out which task it is
+    cluster = resolver.cluster_spec().as_dict()
     job, index = resolver.get_task_info()
-    return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
+    task = {"type": job, "index": index}
+    return json.dumps({"cluster": cluster, "task": task})
 
 
 if __name__ == "__main__":
-    place = place_in_slurm(json.loads(os.environ.get("JOBS", "null")), int(os.environ.get("PORT", "12345")))
-    task, addresses = json.loads(place)["task"], json.loads(place)["cluster"]
-    own = {"DTENSOR_CLIENT_ID": str(task["index"]), "DTENSOR_JOB_NAME": task["type"]}
-    os.environ.update(TF_CONFIG=place, DTENSOR_JOBS=",".join(addresses[task["type"]]), **own)
+    jobs = json.loads(os.environ.get("JOBS", "null"))
+    place = place_in_slurm(jobs, int(os.environ.get("PORT", "12345")))
+    os.environ["TF_CONFIG"] = place
+
+    # The same for DTensor, which has variables of its own
+    place = json.loads(place)
+    task, cluster = place["task"], place["cluster"]
+    os.environ["DTENSOR_JOB_NAME"] = task["type"]
+    os.environ["DTENSOR_CLIENT_ID"] = str(task["index"])
+    os.environ["DTENSOR_JOBS"] = ",".join(cluster[task["type"]])
+
     os.execvp(sys.argv[1], sys.argv[1:])

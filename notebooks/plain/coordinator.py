@@ -1,4 +1,7 @@
-"""A coordinator, a worker or a server; TF_CONFIG says which: python coordinator.py [FOLDER] [--epochs 2]."""
+"""A coordinator, a worker or a server; TF_CONFIG says which.
+
+python coordinator.py [FOLDER] [--epochs 2]
+"""
 
 import argparse
 import faulthandler
@@ -6,7 +9,6 @@ import json
 import os
 import socket
 import tempfile
-import time
 
 import numpy as np
 import tensorflow as tf
@@ -14,44 +16,84 @@ import tensorflow as tf
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", nargs="?", help="of checkpoints")
 parser.add_argument("--epochs", type=int, default=2)
-parser.add_argument("--pause", type=float, default=0, help="seconds after an epoch")
 options = parser.parse_args()
 
-if "TF_CONFIG" not in os.environ:  # alone: a worker and a server in this process
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _job in range(3)]
-    addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-    cluster = {job: [each] for job, each in zip(("chief", "worker", "ps"), addresses)}
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}})
-    for each in sockets:
-        each.close()
-    inside = [tf.distribute.Server(cluster, job, 0, protocol="grpc") for job in ("worker", "ps")]
+if "TF_CONFIG" not in os.environ:
+    # Alone: a worker and a server in this process
+    local = "127.0.0.1"
+    sockets = [socket.create_server((local, 0)) for _ in range(3)]
+    ports = [each.getsockname()[1] for each in sockets]
+    jobs = ("chief", "worker", "ps")
+    spec = {}
+    for each, port in zip(jobs, ports):
+        spec[each] = [f"{local}:{port}"]
+    task = {"type": "chief", "index": 0}
+    config = {"cluster": spec, "task": task}
+    os.environ["TF_CONFIG"] = json.dumps(config)
+    for held in sockets:
+        held.close()
+    inside = []
+    for each in ("worker", "ps"):
+        server = tf.distribute.Server(spec, each, 0, protocol="grpc")
+        inside.append(server)
 
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 cluster = resolver.cluster_spec()
-if resolver.task_type != "chief":
-    tf.distribute.Server(cluster, resolver.task_type, resolver.task_id, protocol="grpc").join()
+job, index = resolver.task_type, resolver.task_id
+if job != "chief":
+    server = tf.distribute.Server(cluster, job, index, protocol="grpc")
+    server.join()
 
-partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(2048, cluster.num_tasks("ps"))
-faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow itself waits without a limit
+# TensorFlow waits for the others without a limit: five minutes here
+faulthandler.dump_traceback_later(300, exit=True)
+
+
+partitioners = tf.distribute.experimental.partitioners
+partitioner = partitioners.MinSizePartitioner(
+    min_shard_bytes=2048,
+    max_shards=cluster.num_tasks("ps"),
+)
 strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner)
-faulthandler.cancel_dump_traceback_later()
-coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+faulthandler.cancel_dump_traceback_later()  # all others are there
+coordination = tf.distribute.coordinator
+coordinator = coordination.ClusterCoordinator(strategy)
 
-random = np.random.default_rng(0)
-y = np.arange(96) % 4
-x = (random.normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]).astype("float32")
+normal = np.random.default_rng(0).normal
 with strategy.scope():
-    W1 = tf.Variable(random.normal(0, 0.2, (64, 16)).astype("float32"), name="W1")
-    W2 = tf.Variable(random.normal(0, 0.4, (16, 4)).astype("float32"), name="W2")
-    updates, done = (tf.Variable(0, dtype=tf.int64, trainable=False) for _ in range(2))
-parts = [part for whole in (W1, W2) for part in getattr(whole, "variables", [whole])]
-for part in parts:
-    print(part.name, part.shape, "on ps", tf.DeviceSpec.from_string(part.device).task, flush=True)
+    W1 = tf.Variable(normal(0, 0.2, (64, 16)).astype("float32"))
+    W2 = tf.Variable(normal(0, 0.4, (16, 4)).astype("float32"))
+    updates = tf.Variable(0, dtype=tf.int64, trainable=False)
+    epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+
+def parts_of(variable):
+    if hasattr(variable, "variables"):
+        return variable.variables
+    return [variable]  # it was not cut
+
+
+for name, variable in (("W1", W1), ("W2", W2)):
+    for part in parts_of(variable):
+        server = tf.DeviceSpec.from_string(part.device).task
+        print(name, part.shape, "on server", server, flush=True)
+
+
+y = np.arange(96) % 4
+noise = np.random.default_rng(0).normal(size=(96, 64))
+x = (noise + 4 * np.eye(4, 64)[y]).astype("float32")
+parts = [*parts_of(W1), *parts_of(W2)]
+
+
+def batches():
+    dataset = tf.data.Dataset.from_tensor_slices((x, y))
+    return dataset.shuffle(96).repeat().batch(32)
 
 
 def loss_of(x, y):
-    logits = tf.nn.relu(x @ tf.convert_to_tensor(W1)) @ tf.convert_to_tensor(W2)
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+    hidden = tf.nn.relu(x @ tf.convert_to_tensor(W1))
+    logits = hidden @ tf.convert_to_tensor(W2)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
+    return tf.reduce_mean(losses)
 
 
 @tf.function
@@ -62,22 +104,38 @@ def train_step(iterator):
     for part, gradient in zip(parts, tape.gradient(loss, parts)):
         part.assign_sub(0.1 * gradient)
     updates.assign_add(1)
-    return tf.distribute.coordinator.experimental_get_current_worker_index()
+    return loss
 
 
-def batches():
-    return tf.data.Dataset.from_tensor_slices((x, y)).shuffle(96).repeat().batch(32)
+def run_epoch(coordinator, train_step, iterator, num_steps, save):
+    steps = []
+    for _ in range(num_steps):
+        step = coordinator.schedule(train_step, args=(iterator,))
+        steps.append(step)
+    coordinator.join()
+    save()
+    losses = [step.fetch() for step in steps]
+    return sum(losses) / num_steps
 
 
-checkpoint = tf.train.Checkpoint(W1=W1, W2=W2, updates=updates, done=done)
-manager = tf.train.CheckpointManager(checkpoint, options.folder or tempfile.mkdtemp(), max_to_keep=3)
+checkpoint = tf.train.Checkpoint(
+    W1=W1,
+    W2=W2,
+    updates=updates,
+    epoch=epoch,
+)
+folder = options.folder or tempfile.mkdtemp()
+manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
 manager.restore_or_initialize()
 iterator = iter(coordinator.create_per_worker_dataset(batches))
-while done < options.epochs:
-    steps = [coordinator.schedule(train_step, args=(iterator,)) for _step in range(5)]
-    coordinator.join()
-    done.assign_add(1)
-    took = sorted(int(each.fetch()) for each in steps)  # which worker did it
-    print(f"epoch {int(done)} loss {loss_of(x, y):.3f} workers {took} updates {int(updates)}", flush=True)
+
+
+def save():
+    epoch.assign_add(1)
     manager.save()
-    time.sleep(options.pause)
+
+
+while epoch < options.epochs:
+    loss = run_epoch(coordinator, train_step, iterator, 5, save)
+    reached = f"epoch {int(epoch)} loss {loss:.3f}"
+    print(reached, "updates", int(updates), flush=True)

@@ -1,4 +1,7 @@
-"""One of several workers; TF_CONFIG says which: python worker.py [FOLDER] [--steps 6] [--pause 0]."""
+"""One of several workers; TF_CONFIG says which.
+
+python worker.py [FOLDER] [--steps 6] [--examples 96] [--replicas 2]
+"""
 
 import argparse
 import faulthandler
@@ -9,82 +12,149 @@ import numpy as np
 import tensorflow as tf
 
 parser = argparse.ArgumentParser()
-parser.add_argument("folder", nargs="?", help="of checkpoints; all workers see it")
+parser.add_argument("folder", nargs="?", help="of checkpoints")
 parser.add_argument("--steps", type=int, default=6)
-parser.add_argument("--pause", type=float, default=0, help="seconds after a step")
+parser.add_argument("--examples", type=int, default=96)
+parser.add_argument("--replicas", type=int, help="refuse others")
+parser.add_argument("--pause", type=float, default=0)
+parser.add_argument("--patience", type=int, default=300)
 options = parser.parse_args()
 
-faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow's own limit: an hour
+faulthandler.dump_traceback_later(options.patience, exit=True)
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 faulthandler.cancel_dump_traceback_later()
-resolver, workers = strategy.cluster_resolver, strategy.num_replicas_in_sync
-assert resolver.task_type != "chief", "give all tasks the job `worker`: worker 0 does what a chief would"
-worker = resolver.task_id or 0  # None without TF_CONFIG
+resolver = strategy.cluster_resolver
+worker = resolver.task_id or 0
+workers = strategy.num_replicas_in_sync
 print(f"worker {worker} of {workers}", flush=True)
-
+if options.replicas and workers != options.replicas:
+    raise ValueError(f"{workers} of {options.replicas} replicas")
 
 BATCH = 32
-y = np.arange(96) % 4
-x = np.random.default_rng(0).normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]
+random = np.random.default_rng(0)
+y = np.arange(options.examples) % 4
+x = random.normal(size=(len(y), 64)) + 4 * np.eye(4, 64)[y]
+steps_per_epoch = -(-len(y) // BATCH)  # rounded up
+
 with strategy.scope():
     tf.keras.utils.set_random_seed(0)
-    layers = [tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dense(4)]
-    model = tf.keras.Sequential([tf.keras.Input((64,)), *layers])
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input((64,)),
+            tf.keras.layers.Dense(16, "relu"),
+            tf.keras.layers.Dense(4),
+        ]
+    )
     optimizer = tf.keras.optimizers.Adam(0.01)
     optimizer.build(model.trainable_variables)
 
 
 def batches(epoch):
     order = np.random.default_rng([0, epoch]).permutation(len(y))
-    dataset = tf.data.Dataset.from_tensor_slices((x[order].astype("float32"), y[order]))
+    examples = x[order].astype("float32"), y[order]
+    dataset = tf.data.Dataset.from_tensor_slices(examples)
     rule = tf.data.Options()
-    rule.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    policy = tf.data.experimental.AutoShardPolicy.DATA
+    rule.experimental_distribute.auto_shard_policy = policy
     return dataset.batch(BATCH).with_options(rule)
 
 
-@tf.function
+def replica_step(x, y):
+    context = tf.distribute.get_replica_context()
+    examples = context.all_reduce("SUM", tf.shape(y)[0])
+    with tf.GradientTape() as tape:
+        losses = tf.keras.losses.sparse_categorical_crossentropy(
+            y,
+            model(x),
+            from_logits=True,
+        )
+        loss = tf.reduce_sum(losses) / tf.cast(examples, "float32")
+    weights = model.trainable_variables
+    gradients = tape.gradient(loss, weights)
+    optimizer.apply_gradients(zip(gradients, weights))
+    return loss, tf.shape(y)[0]
+
+
+@tf.function(reduce_retracing=True)
 def train_step(x, y):
-    def of_replica(x, y):
-        with tf.GradientTape() as tape:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, model(x))
-            loss = tf.reduce_sum(losses) / BATCH
-        weights = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
-        return loss, tf.shape(x)[0]
+    loss, mine = strategy.run(replica_step, (x, y))
+    loss = strategy.reduce("SUM", loss, axis=None)
+    examples = strategy.reduce("SUM", mine, axis=None)
+    return loss, examples, mine
 
-    of_replicas = strategy.run(of_replica, (x, y))
-    return [strategy.reduce("SUM", each, axis=None) for each in of_replicas]
+
+assert resolver.task_type != "chief", "call every task `worker`"
+folder = options.folder or tempfile.mkdtemp()
+own_folder = folder if worker == 0 else tempfile.mkdtemp()
+step = tf.Variable(0, dtype=tf.int64)
+checkpoint = tf.train.Checkpoint(
+    model=model,
+    optimizer=optimizer,
+    step=step,
+)
+manager = tf.train.CheckpointManager(
+    checkpoint,
+    own_folder,
+    max_to_keep=3,
+)
+
+
+newest = tf.train.latest_checkpoint(folder)
+if newest is not None:
+    checkpoint.restore(newest).assert_existing_objects_matched()
 
 
 @tf.function
-def total(number):  # over all workers: each waits here for the others
-    return strategy.reduce("SUM", strategy.run(tf.identity, (number,)), axis=None)
+def total(number):
+    numbers = strategy.run(tf.identity, (number,))
+    return strategy.reduce("SUM", numbers, axis=None)
+
+
+def barrier():
+    total(tf.constant(0.0))
+
+
+average = int(total(step.read_value())) / workers
+if int(step) != average:
+    raise ValueError(f"step {int(step)}, on average {average:g}")
 
 
 def leave():
     print(f"SIGTERM: saved after step {int(step)}", flush=True)
-    total(step.read_value())
-    raise SystemExit(75)  # by convention: try again
+    barrier()  # wait until all have saved
+    raise SystemExit(75)
 
 
-step = tf.Variable(0, dtype=tf.int64)
-checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=step)
-if newest := options.folder and tf.train.latest_checkpoint(options.folder):
-    checkpoint.restore(newest).assert_existing_objects_matched()
-    print(f"goes on after step {int(step)}", flush=True)
-assert total(step.read_value()) == workers * step, "others restored another step"
-kept = options.folder if worker == 0 else None  # nobody reads what the others save
-manager = tf.train.CheckpointManager(checkpoint, kept or tempfile.mkdtemp(), max_to_keep=3)
-ending = tf.distribute.experimental.TerminationConfig(exit_fn=leave)
-handler = tf.distribute.experimental.PreemptionCheckpointHandler(resolver, manager, termination_config=ending)
+empty = tf.train.CheckpointManager(
+    checkpoint,
+    tempfile.mkdtemp(),
+    max_to_keep=1,
+)
+preemption = tf.distribute.experimental
+handler = preemption.PreemptionCheckpointHandler(
+    resolver,
+    empty,  # it restores what is there: nothing
+    termination_config=preemption.TerminationConfig(
+        save_fn=manager.save,
+        exit_fn=leave,
+    ),
+)
+
+
+if step > 0:  # new
+    print(f"resumes after step {int(step)}", flush=True)
 while step < options.steps:
-    epoch, at = divmod(int(step), len(y) // BATCH)
+    epoch, at = divmod(int(step), steps_per_epoch)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, examples = train_step(*batch)
+        seconds = options.patience  # new
+        faulthandler.dump_traceback_later(seconds, exit=True)  # new
+        loss, examples, mine = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} examples {examples}", flush=True)
-        handler.save_checkpoint_if_preempted()
+        mine = strategy.experimental_local_results(mine)
+        counts = f"examples {examples} mine {sum(map(int, mine))}"
+        print(f"step {int(step)} loss {loss:.9f} {counts}", flush=True)
+        handler.save_checkpoint_if_preempted()  # new
         time.sleep(options.pause)
-    manager.save()
-total(step.read_value())  # all end together
+    manager.save()  # new, at the end of an epoch
+barrier()  # new: nobody ends early

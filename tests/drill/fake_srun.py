@@ -1,8 +1,7 @@
 """What `srun` does for our scripts, on one machine: starts FAKE_TASKS tasks, each told its place.
 
 Five seconds after one has ended it kills the others (--wait). It answers, as its manual says, with the
-highest exit status of all tasks or, where a signal ended one, with 128 and the highest signal. When task 0
-has told the line FAKE_SIGTERM_AFTER, all get SIGTERM, as before a time limit.
+highest exit status of all tasks or, where a signal ended one, with 128 and the highest signal.
 """
 
 import contextlib
@@ -13,8 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-
-LAST = os.environ.get("FAKE_SIGTERM_AFTER")
 
 
 def main():
@@ -35,7 +32,7 @@ def main():
     until = time.monotonic() + 5
     while any(task.poll() is None for task in tasks) and time.monotonic() < until:
         time.sleep(0.05)
-    to_all(tasks, signal.SIGKILL)
+    kill(tasks)
     for each in labels:
         each.join()
     codes = [task.wait() for task in tasks]
@@ -45,14 +42,12 @@ def main():
 def label(task, tasks):
     for line in tasks[task].stdout:
         print(f"{task}: {line}", end="", flush=True)
-        if task == 0 and LAST and LAST in line:
-            to_all(tasks, signal.SIGTERM)
 
 
-def to_all(tasks, number):
+def kill(tasks):
     for task in tasks:
         with contextlib.suppress(ProcessLookupError):  # it has ended
-            os.killpg(task.pid, number)
+            os.killpg(task.pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,8 @@
 """Attempts at the exercises of `workers`."""
 
+import tensorflow as tf
+
 from tests.lessons.attempts import Attempts
-
-SHARED, OWN = "/mnt/nfs/checkpoints", "/mnt/nas/checkpoints"
-
-
-def plan(indices=(0, 1), batches=(32, 32), folders=(SHARED, SHARED)):
-    settings = zip(("host0", "host1"), indices, batches, folders, strict=True)
-    names = ("index", "BATCH", "folder")
-    return {host: dict(zip(names, values, strict=True)) for host, *values in settings}
 
 
 def by_counting(numbers, global_batch_size, context):
@@ -32,6 +26,15 @@ def own_batches(numbers, global_batch_size, context):
     return numbers.batch(context.get_per_replica_batch_size(global_batch_size))
 
 
+def staying_away(losses):
+    return by_gathering(losses) if len(losses) else 0.0
+
+
+def by_gathering(losses):
+    everyone = tf.distribute.get_replica_context().all_gather(tf.ones_like(losses), axis=0)
+    return tf.reduce_sum(losses) / tf.cast(tf.size(everyone), "float32")
+
+
 ATTEMPTS = {
     "workers-pipeline": Attempts(
         right=(by_counting,),
@@ -44,20 +47,18 @@ ATTEMPTS = {
             ),
             (lambda numbers, size, context: sharded(numbers, context), "single examples"),
             (lambda numbers, size, context: list(numbers), "tf.data.Dataset"),
+            (lambda numbers, size, context: sharded(numbers, context).batch(size), "the global batch"),
         ),
     ),
-    "workers-drill": Attempts(
-        right=(plan(("0", "1")),),
+    "workers-divisor": Attempts(
+        right=(by_gathering,),
         wrong=(
-            (plan((1, 2), (48, 48), (OWN, SHARED)), "who a machine is"),
-            (plan((1, 0)), "first address"),
-            (plan(batches=(48, 48), folders=(OWN, SHARED)), "Only one of the machines"),
-            (plan(folders=(OWN, OWN)), "from the beginning"),
-            (plan(batches=(32, 48)), "two different batches"),
-            (plan(batches=(48, 48)), "yesterday"),
-            ({"host0": plan()["host0"]}, "lacks a setting"),
-            ({"host0": 1, "host1": 2}, "lacks a setting"),
-            (plan((0, "zero")), "host1: `index = 'zero'`"),
+            (lambda losses: tf.reduce_sum(losses) / 32, "divide by 32"),
+            (tf.reduce_mean, "own examples"),
+            (tf.reduce_sum, "how many examples"),
+            (lambda losses: losses, "share of the loss"),
+            (staying_away, "stays away"),
+            (lambda losses: tf.stop_gradient(by_gathering(losses)), "gradients"),
         ),
     ),
 }

@@ -22,7 +22,7 @@ ATTEMPTS: dict[str, Attempts] = {
 }
 EXERCISES = [
     found[1]
-    for lesson in COURSE.lessons(COURSE.topics)
+    for lesson in COURSE.lessons()
     for cell in lesson.cells
     if (found := re.search(r'^check\("([^"]+)"', cell.source, re.M))
 ]

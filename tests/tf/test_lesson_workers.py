@@ -1,68 +1,89 @@
-"""What `workers` says: its programs are those that it writes, and what it quotes of TensorFlow is so."""
+"""What `workers` says: its program is the one that it writes, and what it quotes of TensorFlow is so."""
 
-import json
 import re
-import runpy
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
 from tensorflow.python.data.experimental.ops import distribute
 
-from tools.lesson.sources import Course
+from lessons.strategies.launcher import Cluster
+from tests.course import COURSE
 
-ROOT = Path(__file__).parents[2]
-PLAIN = ROOT / "notebooks" / "plain"
+PLAIN = COURSE.root / "notebooks" / "plain" / "workers.py"
 
 
-def test_the_plain_programs_are_what_the_lesson_writes():
-    written = {}
-    for cell in Course.here().lesson("workers").cells:
+def written():
+    """Returns the files that the lesson writes, by name."""
+    found = {}
+    for cell in COURSE.lesson("workers").cells:
         if match := re.match(r"%%writefile workers_programs/(\w+)\.py\n", cell.source):
-            written[match[1]] = cell.source[match.end() :] + "\n"
-    written["worker"] = "\n\n".join(written[piece] for piece in ("start", "model", "loop"))
-    for name in ("worker", "client", "coordinator"):
-        assert written[name] == (PLAIN / f"{name}.py").read_text()
+            found[match[1]] = cell.source[match.end() :] + "\n"
+    return found
 
 
-def part_of_worker_0(dataset, rule):
-    """Returns what the first of two workers reads: MultiWorkerMirroredStrategy divides data sets so."""
+def test_the_plain_program_is_what_the_lesson_writes():
+    assert written()["workers"] == PLAIN.read_text()
+
+
+def test_the_finished_program_counts_the_examples_and_refuses_another_number_of_workers():
+    pieces = [written()[piece] for piece in ("start", "model", "data", "step", "loop")]
+    lines, finished = "\n".join(pieces).splitlines(), PLAIN.read_text().splitlines()[4:]
+    assert set(lines) - set(finished) == {"        loss = tf.reduce_sum(losses) / BATCH"}
+    assert [line for line in finished if line not in lines and "faulthandler" not in line] == [
+        'parser.add_argument("--replicas", type=int, help="refuse others")',
+        "if options.replicas and workers != options.replicas:",
+        '    raise ValueError(f"{workers} of {options.replicas} replicas")',
+        "    context = tf.distribute.get_replica_context()",
+        '    examples = context.all_reduce("SUM", tf.shape(y)[0])',
+        '        loss = tf.reduce_sum(losses) / tf.cast(examples, "float32")',
+    ]
+
+
+def part_of(dataset, rule, worker=0, workers=2):
+    """Returns what a worker reads: MultiWorkerMirroredStrategy divides data sets so."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = rule
-    return list(distribute._AutoShardDataset(dataset.with_options(options), 2, 0).as_numpy_iterator())
+    shard = distribute._AutoShardDataset(dataset.with_options(options), workers, worker)
+    return [int(line) for line in shard.as_numpy_iterator()]
+
+
+def lines_of(folder, files):
+    paths = [folder / f"{number}.txt" for number in range(files)]
+    for first, path in enumerate(paths):
+        path.write_text(f"{4 * first}\n{4 * first + 1}\n{4 * first + 2}\n{4 * first + 3}\n")
+    return tf.data.TextLineDataset([str(path) for path in paths])
 
 
 @pytest.mark.parametrize("rule", ["FILE", "AUTO"])
 def test_one_file_is_not_divided_among_two_workers(tmp_path, rule):
-    (tmp_path / "one.txt").write_text("0\n1\n")
-    lines = tf.data.TextLineDataset([str(tmp_path / "one.txt")])
-    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
-        part_of_worker_0(lines, tf.data.experimental.AutoShardPolicy[rule])
-    quoted = (
-        "Could not apply FILE based sharding: the dataset only has 1 file(s), "
-        "which is not enough for the required 2 shards/workers."
-    )
-    assert quoted in str(raised.value)
+    quoted = r"FILE based sharding: the dataset only has 1 file\(s\), which is not enough .* 2 shards/workers"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=quoted):
+        part_of(lines_of(tmp_path, 1), tf.data.experimental.AutoShardPolicy[rule])
 
 
-def test_without_a_choice_files_are_divided(tmp_path):
-    for number in range(2):
-        (tmp_path / f"{number}.txt").write_text(f"{2 * number}\n{2 * number + 1}\n")
-    lines = tf.data.TextLineDataset([str(tmp_path / f"{number}.txt") for number in range(2)])
-    assert part_of_worker_0(lines, tf.data.experimental.AutoShardPolicy.AUTO) == [b"0", b"1"]
+def test_files_are_divided_without_a_choice_and_unevenly_where_they_do_not_divide(tmp_path):
+    lines, rules = lines_of(tmp_path, 4), tf.data.experimental.AutoShardPolicy
+    assert part_of(lines, rules.AUTO) == [0, 1, 2, 3, 8, 9, 10, 11]
+    assert [len(part_of(lines, rules.FILE, worker, 3)) for worker in range(3)] == [8, 4, 4]
 
 
-def test_deploys_place_is_the_lessons_and_tensorflow_sorts_ten_machines_as_texts(monkeypatch):
-    path = ROOT / "deploy" / "slurm" / "place.py"
-    (cell,) = (each.source for each in Course.here().lesson("workers").cells if each.cell_id == "slurm")
-    assert cell.partition("\n\n\n")[0].strip() in path.read_text()
-    for name, value in (
-        ("SLURM_PROCID", "1"),
-        ("SLURM_STEP_NUM_TASKS", "10"),
-        ("SLURM_STEP_NODELIST", "n[1-10]"),
-        ("SLURM_STEP_TASKS_PER_NODE", "1(x10)"),
-        ("SLURMD_NODENAME", "n2"),
-    ):
-        monkeypatch.setenv(name, value)
-    place = runpy.run_path(str(path))["place_in_slurm"]
-    assert json.loads(place())["cluster"]["worker"][1] == "n10:12345"  # and this task runs on n2
+def by_fit(examples):
+    """Returns the losses of the lesson's `fit` on one device, which knows nothing of shares and divisors."""
+    (cell,) = [cell for cell in COURSE.lesson("workers").cells if cell.cell_id == "fit"]
+    names = {"tf": tf}
+    exec(cell.source.replace("101", str(examples)).replace("range(2)", "range(3)"), names)
+    return {step: names["by_fit"][step] for step in range(1, 9)}
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("examples", [96, 97, 101])
+def test_any_number_of_workers_takes_the_steps_of_one_process_and_of_fit(examples, workers):
+    def run(count):
+        command = [PLAIN, "--examples", examples, "--steps", "8", "--replicas", count]
+        with Cluster(command, {"worker": count}) as cluster:
+            return cluster.wait().tasks
+
+    alone = run(1)[0].losses
+    assert alone == pytest.approx(by_fit(examples), abs=1e-6)
+    assert [task.losses for task in run(workers)] == [pytest.approx(alone, abs=1e-6)] * workers

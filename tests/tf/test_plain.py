@@ -13,18 +13,20 @@ import pytest
 from tests.course import COURSE
 
 PROGRAMS = sorted((COURSE.root / "notebooks/plain").glob("*.py"))
-OF_MANY = {path.stem for path in (COURSE.root / "deploy/slurm").glob("*.sbatch")}  # a lesson starts its own
+# Those of several processes, which their lessons start
+OF_MANY = {"workers"} | {path.stem for path in (COURSE.root / "deploy/slurm").glob("*.sbatch")}
 ALONE = [program for program in PROGRAMS if program.stem not in OF_MANY]
 # What programs have otherwise than the lessons that build them piece by piece, and tables beside functions.
 OTHERWISE = {
     "whole_game": {"shard", "swapped", "runs", "fitted"},
-    "strategies": {"by_hand"},
+    "strategies": {"compare"},
     "mesh_and_layout": {"join", "print_parts"},
     "communication": {"graphs_that_ran", "mesh_dims", "collectives_that_ran", "main"},
     "one_step": {"shard"},
     "a_run": {"shard"},
     "coupled_rows": {"shard", "train_on_one_device", "train_on_eight"},
-    "custom_training": {"train", "steps_of", "weights_after"},
+    "custom_training": {"train", "train_step", "weights_after"},
+    "own_steps": {"pair_step", "weights_after"},
     "all_reduce": {"Device", "run_on_each", "sum_of_rows"},
     "splitting_the_model": {"shard", "Residual"},
     "faster": {"shard", "made_up_reviews"},

@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from course_lib import CourseError
+from lessons.strategies.launcher import Cluster
 from tests.alive import eventually, is_alive
-from tests.course import from_lesson
 from tests.kernels import execute, notebook_of
-
-Cluster = from_lesson("workers.launcher", "Cluster")
 
 ROOT = Path(__file__).parents[2]
 # Each task and its child, which is deaf to SIGTERM, write their ids into a folder, and never end.
@@ -28,7 +26,7 @@ time.sleep(600)
 """
 OWNER = """
 import signal, sys
-from lessons.strategies.workers.launcher import Cluster
+from lessons.strategies.launcher import Cluster
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background is deaf to it
 with Cluster(sys.argv[1:], {"worker": 2}) as cluster:
     cluster.wait(600)
@@ -88,7 +86,7 @@ def test_a_killed_task_takes_its_child_with_it_but_no_other_task(program, folder
 
 
 IN_A_CELL = """
-from lessons.strategies.workers.launcher import Cluster
+from lessons.strategies.launcher import Cluster
 try:
     with Cluster([{!r}, {!r}], {{"worker": 2}}) as cluster:
         cluster.wait_for("worker 1", "nothing")

@@ -18,9 +18,9 @@ _NBVAL_MARKER = re.compile(r"NBVAL|PYTEST_VALIDATE|nbval|raises-exception", re.I
 
 def lesson_faults(lesson: Lesson) -> Iterator[str]:
     """Yields every rule that a lesson or an appendix breaks, with the cell."""
-    rules: list[Callable[[Lesson], Iterator[str]]] = [_names, _beginning, _nbval]
+    rules: list[Callable[[Lesson], Iterator[str]]] = [_names, _beginning, _nbval, _exercises]
     if not lesson.is_appendix:
-        rules += [_predictions, _exercises]
+        rules.append(_predictions)
     for rule in rules:
         yield from (f"{lesson.topic}: {fault}" for fault in rule(lesson))
 

@@ -94,7 +94,7 @@ def _built(
         return replace(cell, source=text)
     if "setup" in cell.tags:
         if lesson.is_appendix:
-            return replace(cell, source=first_cell.of_appendices(cell.source, texts))
+            return replace(cell, source=first_cell.of_appendices(language, cell.source, texts))
         return replace(cell, source=first_cell.first_cell(course, language, cell.source))
     if topics(cell.asked):
         raise LessonError("a card refers to no lesson: its stored outputs would keep the number")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from course_lib.i18n import _
-from lessons.strategies.workers.cluster_spec import CHIEF, EVALUATOR, PS, WORKER, Place
+from lessons.strategies.cluster_spec import CHIEF, EVALUATOR, PS, WORKER, Place
 
 NO_JSON, PORT_TAKEN = "no JSON", "port taken"
 

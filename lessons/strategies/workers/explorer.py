@@ -14,8 +14,8 @@ from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State, numbers
 from course_lib.widgets.listings import listing
 from lessons.strategies.boxes import Box, Line, Scheme, scheme_image
+from lessons.strategies.cluster_spec import CHIEF, EVALUATOR, PS, WORKER, Place
 from lessons.strategies.workers import cluster_mistakes as mistakes
-from lessons.strategies.workers.cluster_spec import CHIEF, EVALUATOR, PS, WORKER, Place
 
 NO_MISTAKE = ""
 _COLOURS = {CHIEF: 1, WORKER: 0, PS: 2, EVALUATOR: 7}  # a job has a colour, and its name says the same
@@ -28,13 +28,16 @@ class ClusterExplorer(Explorer):
         workers: how many workers there are first, from 1 to 3.
         servers: how many parameter servers, up to 2; with them there is a chief.
         task: the task whose TF_CONFIG is shown first.
+        chief: whether there is a chief without parameter servers, too.
     """
 
     name = "cluster"
     title = later("TF_CONFIG builder")
 
-    def __init__(self, workers: int = 3, servers: int = 2, task: str = "worker 1") -> None:
-        counts = {"workers": workers, "servers": servers, "chief": True, "evaluator": False}
+    def __init__(
+        self, workers: int = 3, servers: int = 2, task: str = "worker 1", *, chief: bool = True
+    ) -> None:
+        counts = {"workers": workers, "servers": servers, "chief": chief, "evaluator": False}
         super().__init__({**counts, "task": task, "mistake": NO_MISTAKE})
 
     def controls(self, state: State) -> Sequence[Group]:

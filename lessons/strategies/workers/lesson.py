@@ -1,42 +1,24 @@
 # %% [markdown]
-# # Many processes
+# # Several machines, one training run
 #
-# A training on several machines is several processes.
-# They connect and exchange numbers as they train, but one day one dies.
-# What do the others do then, and what is lost?
+# You start the same program on two machines in the evening.
+# In the morning both have finished. Both losses have fallen, and they are even equal.
+# You report that two machines trained one model.
 #
-# After this lesson you can
+# They never talked to each other. In the settings of the cluster somebody had written `clusters` instead of `cluster`,
+# so each machine trained alone, on all the data. You paid for two machines and got the work of one, and nobody told you.
 #
-# - read and start the program of a worker, of a client of a mesh, and of a coordinator of parameter servers;
-# - tell each process its place, and say which worker gets which example;
-# - kill one of them, and go on with nothing lost but the steps since the last checkpoint.
+# In this lesson you let two processes train together, and keep one question in mind: *is this still the training step of a single process?*
+# Half of the answer is to know who gets which example.
 #
-# **Time:** 60 minutes.
-# **You need to know:** a run and a checkpoint ({lesson:a_run}),
-# a mesh with two dimensions ({lesson:splitting_the_model}),
-# a training loop under a strategy (lessons {number:strategies} and {number:custom_training}).
+# **After this lesson you can**
 #
-# > **Where this was run.** TensorFlow 2.21, on one machine with two cores:
-# > every machine of this lesson is a process here.
-# > That takes Linux or macOS, of which only Linux was tried;
-# > on Windows, take Colab or the Subsystem for Linux.
-# > DTensor is experimental.
+# - write a program that several machines run together, and prove that they do;
+# - say which worker gets which example, and choose how the data are sharded;
+# - make the step right for any number of examples, not only for those that divide evenly.
 #
-# ## Who is who
-#
-# All machines run the same program.
-# What tells them apart is an environment variable, `TF_CONFIG`,
-# which is set before the program starts.
-# It is a text in JSON: the addresses of the processes,
-# and which of them this one is, its *task*.
-# For the first of two workers:
-#
-# ```json
-# {"cluster": {"worker": ["host0:12345", "host1:12345"]},
-#   "task": {"type": "worker", "index": 0}}
-# ```
-#
-# The explorer below builds it: click through the tasks, then choose a mistake.
+# **Time:** 35 minutes.
+# **You need to know:** replicas and the global batch ({lesson:strategies}), and what a loop of your own divides by ({lesson:custom_training}).
 
 # %%
 LANGUAGE = "en"
@@ -46,240 +28,338 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% builder
-import json
-import os
+# %% folder-text [markdown]
+# ## Two processes meet
+#
+# In `MirroredStrategy`, one process drives all the devices of one machine.
+# With several machines there is a process on each of them, called a **worker**, and all workers run *the same program*.
+# `MultiWorkerMirroredStrategy` joins them.
+#
+# You write this program into files here, and start it as two processes on this one machine.
+# TensorFlow sees no difference: it tells workers apart by their addresses.
+# The first cell makes a folder for the files:
+
+# %% folder tags=["known"]
 from pathlib import Path
-from unittest.mock import patch
-
-import numpy as np
-
-from lessons.strategies.workers.explorer import ClusterExplorer
 
 tf = course_lib.start_tensorflow()
-programs = Path("workers_programs")  # a folder beside this notebook, for the programs of this lesson
+
+programs = Path("workers_programs")
 programs.mkdir(exist_ok=True)
-for name in ("start", "model", "first_loop", "shards", "loop", "client", "coordinator"):
+# The cells below overwrite these
+names = ["start", "model", "data", "step", "loop", "workers"]
+for name in [*names, "rules", "blocks", "one_file"]:
     (programs / f"{name}.py").touch()
-ClusterExplorer(workers=3, servers=2, task="worker 1")
-
-# %% builder-text [markdown]
-# `cluster` is the same for everybody, `task` is not.
-# A task is a *job* (`type`) and a number in it, counted from 0 (`index`):
-#
-# | job | does |
-# | --- | --- |
-# | `worker` | computes |
-# | `chief` | keeps the checkpoints; coordinates parameter servers, or without them computes as a worker does |
-# | `ps` | holds variables; only with parameter servers |
-# | `evaluator` | reads checkpoints and evaluates them; nobody talks with it, so it needs no address |
-#
-# In `TF_CONFIG` only parameter servers need a chief.
-# Without one, worker 0 does what a chief would.
-#
-# The next cell makes four mistakes: Python in place of JSON, a number that there is not,
-# two chiefs, and `clusters` in place of `cluster`.
-
-# %% mistakes tags=["error"]
-hosts = {"worker": ["host0:12345", "host1:12345"]}
-two_chiefs = {**hosts, "chief": ["host2:12345", "host3:12345"]}
-task = {"type": "worker", "index": 0}
-wrong = [str({"cluster": hosts, "task": task})]
-wrong += [json.dumps({"cluster": hosts, "task": {**task, "index": 2}})]
-wrong += [json.dumps({"cluster": two_chiefs, "task": task})]
-wrong += [json.dumps({"clusters": hosts, "task": task})]
-for text in wrong:
-    try:
-        with patch.dict(os.environ, TF_CONFIG=text):
-            strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        print("- no error, replicas:", strategy.num_replicas_in_sync)
-    except ValueError as error:
-        print("-", error)
 
 # %% start-text [markdown]
-# The last one is no error: without `cluster`, or without any `TF_CONFIG`, the strategy works alone.
-# Each machine would train a model of its own:
-# let a program first print how many replicas it has, here one a worker.
-#
-# ## A worker's program
-#
-# The next cells write it in three pieces; it has no chief.
-# The first finds the others.
-#
-# `MultiWorkerMirroredStrategy()` listens for the others, and waits for all of them.
-# With a `TF_CONFIG` it comes before anything else that TensorFlow computes,
-# or it raises an error.
-# For a worker that never comes TensorFlow waits an hour, in silence.
-# `faulthandler` ends the process after five minutes.
+# Here is the beginning of the program. It makes the strategy, and prints which worker it is:
 
 # %% start
 # %%writefile workers_programs/start.py
-"""One of several workers; TF_CONFIG says which: python worker.py [FOLDER] [--steps 6] [--pause 0]."""
-
 import argparse
-import faulthandler
-import tempfile
-import time
 
 import numpy as np
 import tensorflow as tf
 
 parser = argparse.ArgumentParser()
-parser.add_argument("folder", nargs="?", help="of checkpoints; all workers see it")
 parser.add_argument("--steps", type=int, default=6)
-parser.add_argument("--pause", type=float, default=0, help="seconds after a step")
+parser.add_argument("--examples", type=int, default=96)
 options = parser.parse_args()
 
-faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow's own limit: an hour
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
-faulthandler.cancel_dump_traceback_later()
-resolver, workers = strategy.cluster_resolver, strategy.num_replicas_in_sync
-assert resolver.task_type != "chief", "give all tasks the job `worker`: worker 0 does what a chief would"
-worker = resolver.task_id or 0  # None without TF_CONFIG
+resolver = strategy.cluster_resolver
+worker = resolver.task_id or 0
+workers = strategy.num_replicas_in_sync
 print(f"worker {worker} of {workers}", flush=True)
 
-# %% model-text [markdown]
-# The second piece is {lesson:custom_training}'s: data, a model in the strategy's scope, a step.
-# Every worker makes the same 96 examples, noisy patterns of four kinds.
-# A global batch has 32 of them; an epoch has three steps.
-# `AutoShardPolicy.DATA` gives each worker its part of every batch.
+# %% start-read [markdown]
+# Nothing in it says which machine it runs on. So how does a process find out that it is worker 1, and where worker 0 is?
+# From an environment variable, `TF_CONFIG`, which you set before you start it. It holds JSON with two entries:
+
+# %% cluster-picture
+from lessons.strategies.workers import picture
+
+picture.cluster_picture()
+
+# %% cluster-picture-read [markdown]
+# The program and `cluster` are the same on both machines. One line differs: `task` says which of the addresses this process is.
+# Its number, `index`, counts from 0.
 #
-# `train_step` adds up the loss, and how many examples went into it, over the replicas of all workers.
+# On real machines you set the variable on each, or a scheduler does. Here, `Cluster` plays the scheduler.
+# It starts one process for each worker, gives each its `TF_CONFIG` with free ports of this machine,
+# collects what they print, and makes sure that no process outlives the cell.
+# Each run takes a few seconds, most of which TensorFlow needs to start:
+
+# %% meet
+from lessons.strategies.launcher import Cluster
+
+
+def run(workers, program, *arguments):
+    command = [programs / program, *arguments]
+    with Cluster(command, {"worker": workers}) as cluster:
+        return cluster.wait()
+
+
+run(2, "start.py")
+
+# %% meet-read [markdown]
+# They found each other: 0 of 2, and 1 of 2.
+#
+# The strategy has to be the first thing of TensorFlow that the program makes.
+# After a tensor, a model or a data set it's too late:
+# `RuntimeError: Collective ops must be configured at program startup`.
+# In a notebook such things soon exist. That's why the training stands in a program here, and not in the cells.
+
+# %% note-terminals [markdown]
+# How do I start them by hand?
+#
+# Open two terminals in the folder of this notebook. In the first one:
+#
+# ```sh
+# export TF_CONFIG='{"cluster": {"worker": ["localhost:4001", "localhost:4002"]},
+#   "task": {"type": "worker", "index": 0}}'
+# python workers_programs/start.py
+# ```
+#
+# It waits for the other. In the second terminal do the same with `"index": 1`, and both print who they are.
+# Don't set `TF_CONFIG` in a notebook: its kernel would wait for the others, and couldn't be interrupted.
+#
+# The cells of this lesson take Linux or macOS, and were tried on Linux only.
+
+# %% model-text [markdown]
+# ## One step on two workers
+#
+# Now let's train, on a task as small as can be: 96 patterns of 64 random numbers, of four kinds.
+# Each kind has 4 added to one of the numbers, always the same one, and a network with one hidden layer has to tell the kinds apart.
+# A global batch has 32 examples, so an epoch has three steps.
+#
+# Every worker runs these lines. So every worker makes *all* the examples, and, in the strategy's scope, its own copy of the model.
+# TensorFlow gives all copies the first weights of worker 0. The seed isn't needed for that: it's there so that we can compare runs.
 
 # %% model
 # %%writefile workers_programs/model.py
 BATCH = 32
-y = np.arange(96) % 4
-x = np.random.default_rng(0).normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]
+random = np.random.default_rng(0)
+y = np.arange(options.examples) % 4
+x = random.normal(size=(len(y), 64)) + 4 * np.eye(4, 64)[y]
+steps_per_epoch = -(-len(y) // BATCH)  # rounded up
+
 with strategy.scope():
     tf.keras.utils.set_random_seed(0)
-    layers = [tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dense(4)]
-    model = tf.keras.Sequential([tf.keras.Input((64,)), *layers])
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input((64,)),
+            tf.keras.layers.Dense(16, "relu"),
+            tf.keras.layers.Dense(4),
+        ]
+    )
     optimizer = tf.keras.optimizers.Adam(0.01)
     optimizer.build(model.trainable_variables)
 
+# %% note-fit [markdown]
+# Can't I use `fit`?
+#
+# Not with Keras 3 on two workers: it ends in `ValueError: Attempt to convert a value (PerReplica:{...}) ...`.
+# With a single worker it runs, so a trial with one shows nothing. {Lesson:strategies} has the table of what works.
 
+# %% data-text [markdown]
+# The pipeline shuffles the examples anew in each epoch. Its seed depends on nothing but the epoch, so all workers find the same order.
+# `batch` makes *global* batches, and `AutoShardPolicy.DATA` lets each worker keep its part of every batch.
+# (Further down you compare this with the other ways to shard.)
+
+# %% data
+# %%writefile workers_programs/data.py
 def batches(epoch):
     order = np.random.default_rng([0, epoch]).permutation(len(y))
-    dataset = tf.data.Dataset.from_tensor_slices((x[order].astype("float32"), y[order]))
+    examples = x[order].astype("float32"), y[order]
+    dataset = tf.data.Dataset.from_tensor_slices(examples)
     rule = tf.data.Options()
-    rule.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    policy = tf.data.experimental.AutoShardPolicy.DATA
+    rule.experimental_distribute.auto_shard_policy = policy
     return dataset.batch(BATCH).with_options(rule)
 
+# %% step-text [markdown]
+# Now the step. A replica divides the sum of its losses by the size of the global batch, 32.
+# The optimizer adds up the gradients over all replicas, on all machines: that's the all-reduce.
+# `reduce` adds up the loss and the number of examples, so that the program can print what went into a step:
 
-@tf.function
+# %% step
+# %%writefile workers_programs/step.py
+def replica_step(x, y):
+    with tf.GradientTape() as tape:
+        losses = tf.keras.losses.sparse_categorical_crossentropy(
+            y,
+            model(x),
+            from_logits=True,
+        )
+        loss = tf.reduce_sum(losses) / BATCH
+    weights = model.trainable_variables
+    gradients = tape.gradient(loss, weights)
+    optimizer.apply_gradients(zip(gradients, weights))
+    return loss, tf.shape(y)[0]
+
+
+@tf.function(reduce_retracing=True)
 def train_step(x, y):
-    def of_replica(x, y):
-        with tf.GradientTape() as tape:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, model(x))
-            loss = tf.reduce_sum(losses) / BATCH
-        weights = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights))
-        return loss, tf.shape(x)[0]
+    loss, mine = strategy.run(replica_step, (x, y))
+    loss = strategy.reduce("SUM", loss, axis=None)
+    examples = strategy.reduce("SUM", mine, axis=None)
+    return loss, examples, mine
 
-    of_replicas = strategy.run(of_replica, (x, y))
-    return [strategy.reduce("SUM", each, axis=None) for each in of_replicas]
+# %% loop-text [markdown]
+# The loop counts the steps. `divmod` turns their number into the epoch and `at`, the number of its batches that are done.
+# In a run from the beginning `at` is 0 whenever an epoch starts, so `skip` skips nothing: only a run that is resumed in the middle of an epoch needs it.
+# `mine` holds the number of examples that this worker alone got:
 
-
-# %% first-loop-text [markdown]
-# The last piece is a loop, for now without checkpoints.
-# `skip` and `take` cut the epoch where the run begins and ends.
-
-# %% first-loop
-# %%writefile workers_programs/first_loop.py
+# %% loop
+# %%writefile workers_programs/loop.py
 step = tf.Variable(0, dtype=tf.int64)
 while step < options.steps:
-    epoch, at = divmod(int(step), len(y) // BATCH)
+    epoch, at = divmod(int(step), steps_per_epoch)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, examples = train_step(*batch)
+        loss, examples, mine = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} examples {examples}", flush=True)
-        time.sleep(options.pause)
+        mine = strategy.experimental_local_results(mine)
+        counts = f"examples {examples} mine {sum(map(int, mine))}"
+        print(f"step {int(step)} loss {loss:.9f} {counts}", flush=True)
 
-# %% by-hand [markdown]
-# The next two cells join the three pieces to one program, `first.py`, and run it.
-# `Cluster` starts it: one process for each task, on free ports, each with its `TF_CONFIG`.
-# The program prints nine decimals of a loss, this notebook shows two.
+# %% first-text [markdown]
+# Put the five pieces together, and run them as two workers:
+
+# %% first
+text = ""
+for piece in ["start", "model", "data", "step", "loop"]:
+    text += (programs / f"{piece}.py").read_text() + "\n\n"
+(programs / "first.py").write_text(text)
+
+together = run(2, "first.py")
+together
+
+# %% first-read [markdown]
+# Each worker had 16 examples of each batch, and together they had 32. (The report shows the losses with two decimals.)
 #
-# On two machines start the program on each with its `TF_CONFIG`.
-# Here two terminals do, once the cells have run:
-# in each set `TF_CONFIG`, with the addresses `localhost:4001` and `localhost:4002` and an `index` of its own,
-# and start `python workers_programs/first.py`.
+# Here are the first two steps as a picture. Row 0 is the first example in the shuffled order, and equal colours are equal data:
 
-# %% joined
-import functools
+# %% running-picture
+picture.running_picture()
 
-from lessons.strategies.workers.launcher import Cluster
-
-
-def join(program, *pieces):
-    text = "\n\n".join((programs / piece).read_text() for piece in pieces)
-    (programs / program).write_text(text)
-
-
-@functools.cache  # a run is made once, whoever asks for it first
-def two_workers(program):
-    with Cluster([programs / program], {"worker": 2}) as cluster:
-        return cluster.wait()
-
-
-def terminated(*command):
-    with Cluster(command, {"worker": 2}) as cluster:
-        cluster.wait_for("worker 1", "step 1 ")
-        cluster.terminate("worker 1")
-        return cluster.wait()
-
+# %% running-picture-read [markdown]
+# The rows differ from worker to worker, the weights never do. In each step the all-reduce adds up the gradients of both lanes, and both make the same update.
+# A worker that gets there early waits for the other.
+#
+# But is this the step that a single process would take? Start the same program as a cluster of one, which gets all 32 examples, and compare:
 
 # %% equal
-join("first.py", "start.py", "model.py", "first_loop.py")
-both = [two_workers("first.py")[task].losses for task in ("worker 0", "worker 1")]
-# The same program as a cluster of one: this process gets all 32 examples of each batch
-with Cluster([programs / "first.py"], {"worker": 1}) as cluster:
-    alone = cluster.wait()["worker 0"].losses
+from course_lib import about
+
+alone = run(1, "first.py")["worker 0"].losses
+first = together["worker 0"].losses
+second = together["worker 1"].losses
+
 print("step  worker 0  worker 1  alone")
 for step in alone:
-    print(f"{step:4}  {both[0][step]:8.2f}  {both[1][step]:8.2f}  {alone[step]:5.2f}")
-equal_to_9_decimals = both[0] == both[1]
-alone_within_0_001 = max(abs(both[0][step] - alone[step]) for step in alone) < 0.001
-print(f"{equal_to_9_decimals=} {alone_within_0_001=}")
+    both = f"{first[step]:8.2f}  {second[step]:8.2f}"
+    print(f"{step:4}  {both}  {alone[step]:5.2f}")
 
-# %% shards-text [markdown]
-# Both workers print the loss of the global batch, from the all-reduce.
-# One process alone adds up the 32 losses in another order: rounding makes a difference, below 0.001.
-#
-# ## Which example goes where
-#
-# Both workers run the same `tf.data` pipeline, on the same data.
-# A distributed data set divides the examples, by a rule:
-#
-# - `FILE`: each worker reads files of its own;
-# - `DATA`: each reads everything, and leaves out what is for others;
-# - `OFF`: nothing is divided; for workers that shuffle by themselves.
-#
-# Without a choice, `AUTO`, it is `FILE` if TensorFlow finds files to divide, and else `DATA`.
-#
-# The next program has 16 numbers in four files, and batches of 4.
+print("equal on both workers:", first == second)
+gap = max(abs(first[step] - alone[step]) for step in alone)
+print("largest difference from alone:", about(gap, 0, 1e-6))
 
-# %% shards
-# %%writefile workers_programs/shards.py
+# %% equal-read [markdown]
+# The two workers print the same loss, because it's the sum over both; the program wrote nine decimals, and all of them agree.
+# A process that is alone adds up the 32 losses in another order, and rounds a little differently.
+# So yes: with these batches, it's the same step.
+#
+# ## The mistake that trains
+#
+# Now look at that table the way you did on that morning. Do equal losses prove that the machines worked together?
+# Start both with the misspelt setting. `set_variables` replaces the `TF_CONFIG` of a task:
+
+# %% misspelt
+import json
+
+
+def run_misspelt(program, *arguments):
+    cluster = Cluster([programs / program, *arguments], {"worker": 2})
+    for index in range(2):
+        task = {"type": "worker", "index": index}
+        wrong = {"clusters": cluster.addresses, "task": task}
+        variables = {"TF_CONFIG": json.dumps(wrong)}
+        cluster.set_variables(f"worker {index}", variables)
+    with cluster:
+        return cluster.wait()
+
+
+run_misspelt("first.py")
+
+# %% misspelt-read [markdown]
+# Compare the losses with the table above. Both machines print the losses of the right run, in every digit that is shown! In the picture you see why:
+
+# %% apart-picture
+picture.running_picture(together=False)
+
+# %% apart-picture-read [markdown]
+# There is no all-reduce between the lanes. Each process makes the same examples and the same first weights from the same seeds, and trains on all the examples.
+# (Without a seed the losses of the two would differ, and both would still fall.)
+# Neither is told that anything is missing: without `cluster`, or without any `TF_CONFIG`, the strategy works with one replica.
+# It does so as well if `cluster` is spelt right, but each machine lists no address except its own.
+#
+# So the loss proves nothing. Look at two other places. The first line says **of 1**, where it should be *of 2*.
+# And of `examples 32`, this process alone had `mine 32`. In the right run, 16 and 16 added up to 32: that's the proof that two took part.
+# So let your program print both. Better still, let it refuse to train if the number of replicas isn't the one you pay for: the finished program will.
+#
+# Most other mistakes in `TF_CONFIG` raise an error, or wait for a machine that never comes.
+# The explorer builds the text for the cluster that you choose. Click on a task, and on a mistake:
+
+# %% builder
+from lessons.strategies.workers.explorer import ClusterExplorer
+
+ClusterExplorer(workers=2, servers=0, task="worker 0", chief=False)
+
+# %% builder-read [markdown]
+# Try *index counted from 1*: TensorFlow refuses it. *Evaluator in the cluster* it accepts, in silence.
+# An evaluator is a process that only evaluates the model. It doesn't belong in that list: {lesson:clients_and_servers} says why.
+#
+# Does a worker act *as chief* here? Somebody has to write the checkpoints that count, and in a cluster without a task called `chief` that's worker 0. Our program saves none yet.
+
+# %% rules-text [markdown]
+# ## Who gets which example?
+#
+# Every worker makes the same `tf.data` pipeline. `experimental_distribute_dataset` then **shards** it: it decides which part this worker gets, by a *policy*. The three main ones are:
+#
+# - `FILE`: each worker reads files of its own.
+# - `DATA`: each worker reads everything, and keeps its part of each batch.
+# - `OFF`: each worker gets everything.
+#
+# To see who gets what, let's read numbers instead of patterns: 0 to 15, in four files, in global batches of 4.
+# Each worker prints its part of every batch behind the name of the policy, and `received_examples` collects these lines:
+
+# %% rules
+# %%writefile workers_programs/rules.py
 import tempfile
 
 import numpy as np
 import tensorflow as tf
 
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
-folder, rules = tempfile.mkdtemp(), tf.data.experimental.AutoShardPolicy
-files = [f"{folder}/{number}.txt" for number in range(4)]
-for name, numbers in zip(files, np.arange(16).reshape(4, 4)):
-    np.savetxt(name, numbers, fmt="%d")
-for rule in (rules.FILE, rules.DATA, rules.OFF):
+
+folder = tempfile.mkdtemp()
+files = []
+for number in range(4):
+    files.append(f"{folder}/{number}.txt")
+    np.savetxt(files[-1], np.arange(4 * number, 4 * number + 4))
+
+for rule in ["FILE", "DATA", "OFF"]:
     options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = rule
-    dataset = tf.data.TextLineDataset(files).map(tf.strings.to_number).batch(4)
-    for batch in strategy.experimental_distribute_dataset(dataset.with_options(options)):
+    policy = tf.data.experimental.AutoShardPolicy[rule]
+    options.experimental_distribute.auto_shard_policy = policy
+    dataset = tf.data.TextLineDataset(files)
+    dataset = dataset.map(tf.strings.to_number).batch(4)
+    dataset = dataset.with_options(options)
+    for batch in strategy.experimental_distribute_dataset(dataset):
         for mine in strategy.experimental_local_results(batch):
-            print(rule.name, *mine.numpy().astype(int), flush=True)
+            print(rule, *mine.numpy().astype(int), flush=True)
 
 # %% predict-file [markdown]
 # 16 numbers lie in four files: 0 to 3, 4 to 7, 8 to 11, 12 to 15.
@@ -297,572 +377,460 @@ for rule in (rules.FILE, rules.DATA, rules.OFF):
 #   This is every second number: each worker would have to read all files.
 
 # %% reveal-file
-batches_of_both = two_workers("shards.py").received_examples("FILE").batches
-reveal("workers-file", tuple(number for _zero, one in batches_of_both for number in one))
+received = run(2, "rules.py")
+numbers = []
+for worker_0, worker_1 in received.received_examples("FILE").batches:
+    numbers += worker_1
+reveal("workers-file", tuple(numbers))
 
-# %% received
-from IPython.display import display
+# %% file-why [markdown]
+# Here is `FILE` as a picture. Each row, with a colour of its own, is a global batch. A worker has one replica here, so *replica 1* is worker 1:
 
-for rule in ("FILE", "DATA", "OFF"):
-    print(rule)
-    display(two_workers("shards.py").received_examples(rule))
+# %% received-file
+received.received_examples("FILE")
 
-# %% pipeline-text [markdown]
-# Each worker has one replica here.
-# By `FILE` a batch has examples of two files.
-# By `OFF` each worker gets all 16 numbers, two at a time: eight batches, with each number twice.
-# `FILE` needs as many files as workers at least,
-# or TensorFlow raises an error, with `AUTO` too.
+# %% received-file-read [markdown]
+# Each worker reads its own files in batches of 4, and TensorFlow cuts these to 2, the share of one replica.
+# So batch 0 has 0 and 1 from the first file, and 4 and 5 from the second. A single process would have put 0, 1, 2 and 3 into it.
+# With `FILE` no example is lost, but the batches are different ones, and so are the training steps. Now `DATA`:
+
+# %% received-data
+received.received_examples("DATA")
+
+# %% received-data-read [markdown]
+# These are the batches of one process, each cut in two. That's why the program above uses `DATA`: it can be compared with one process.
+# The price is that each worker also reads what the others use, and throws it away. With large data, you would rather have `FILE`.
 #
-# Or divide yourself.
-# `strategy.distribute_datasets_from_function(function)` calls your function once on each worker,
-# with an `InputContext` that says who it is:
-# `num_input_pipelines`, `input_pipeline_id`, and `get_per_replica_batch_size(global_batch_size)`.
-# The function makes batches for *one replica*; a worker with four GPUs takes four of them for a step.
+# Mind that `DATA` goes by *positions*: worker 1 keeps the second half of each batch, whatever is in it.
+# If each worker shuffled with a seed of its own, some examples would come twice and others never. Last, `OFF`:
+
+# %% received-off
+received.received_examples("OFF")
+
+# %% received-off-read [markdown]
+# Everything twice! With `OFF` an epoch has twice as many steps, and every global batch has just two different examples, each of them twice.
+# Use `OFF` if each worker shuffles in an order of its own, or if you have sharded the data already.
+#
+# If you choose nothing, the policy is `AUTO`: `FILE` if TensorFlow finds files in the pipeline, otherwise `DATA`.
+# That sounds reasonable. What does it do if you have *one* file and two workers?
+
+# %% one-file
+# %%writefile workers_programs/one_file.py
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+
+file = f"{tempfile.mkdtemp()}/all.txt"
+np.savetxt(file, np.arange(16))
+
+dataset = tf.data.TextLineDataset([file])
+dataset = dataset.map(tf.strings.to_number).batch(4)
+for batch in strategy.experimental_distribute_dataset(dataset):
+    print(batch, flush=True)
+
+# %% one-file-run
+import textwrap
+
+with Cluster([programs / "one_file.py"], {"worker": 2}) as cluster:
+    print(cluster.wait())
+    log = cluster.log("worker 0")
+
+start = log.index("Could not apply")
+end = log.index("[[", start)
+print(textwrap.fill(log[start:end], 72))
+
+# %% one-file-read [markdown]
+# `AUTO` does *not* fall back to `DATA`. Worker 0 says what is wrong, and how to cure it: `DATA`, or more files. (As many files as workers are enough.)
+#
+# But look at worker 1. It fails with an `UnavailableError`. Its log, which isn't shown here, says `Socket closed`, and not a word about files.
+# Whoever reads that log first will look for a fault in the network. When a cluster fails, read the logs of *all* workers, and look for the one that names a cause in your program.
+
+# %% note-uneven-files [markdown]
+# And if the files, or the workers, don't divide evenly?
+#
+# With `FILE`, four files on three workers give them 8, 4 and 4 examples. Nothing is lost: when two workers have finished, they get empty parts.
+# But from then on they have nothing to do, and the batches are smaller. Write files of equal size, and make their number a multiple of the number of workers.
+#
+# With `DATA`, the size of a part is the batch size divided by the number of replicas, rounded up.
+# Of a batch of 4, three workers get 2, 2 and 0 examples, *in every step*: the third worker never does anything.
+# Choose a batch size that the number of replicas divides.
+
+# %% blocks-text [markdown]
+# If none of these policies fits, shard the data yourself.
+# `distribute_datasets_from_function` calls your function once on each worker, with an `InputContext`:
+# this is pipeline `input_pipeline_id` of `num_input_pipelines`.
+# Your function returns batches *for one replica*, and `context.get_per_replica_batch_size` gives you their size.
+# Here each worker takes a block of eight numbers:
+
+# %% blocks
+# %%writefile workers_programs/blocks.py
+import tensorflow as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def block(context):
+    numbers = tf.data.Dataset.range(16)
+    mine = numbers.skip(8 * context.input_pipeline_id).take(8)
+    return mine.batch(context.get_per_replica_batch_size(4))
+
+
+for batch in strategy.distribute_datasets_from_function(block):
+    for mine in strategy.experimental_local_results(batch):
+        print("BLOCK", *mine.numpy(), flush=True)
+
+# %% received-blocks
+run(2, "blocks.py").received_examples("BLOCK")
+
+# %% exercise-pipeline-text [markdown]
+# Worker 0 has the first half, worker 1 the second, and of a global batch of 4 each takes 2.
 #
 # **Exercise 1.** Write `worker_batches(numbers, global_batch_size, context)`.
 # `numbers` is a `tf.data.Dataset` of single examples.
-# Of $n$ workers each gets every $n$-th example, the first worker the first one.
-# Return this worker's data set of batches for one replica; the last one may be smaller.
+# Deal them out like cards: with three workers, worker 0 gets the examples 0, 3, 6 and so on, worker 1 gets 1, 4, 7.
+# Return this worker's `tf.data.Dataset` of batches for one replica. The last batch may be smaller.
 
 
 # %% exercise-pipeline
 def worker_batches(numbers, global_batch_size, context):
     # solution begin
-    mine = numbers.shard(context.num_input_pipelines, context.input_pipeline_id)
-    return mine.batch(context.get_per_replica_batch_size(global_batch_size))
+    worker = context.input_pipeline_id
+    mine = numbers.shard(context.num_input_pipelines, worker)
+    size = context.get_per_replica_batch_size(global_batch_size)
+    return mine.batch(size)
     # solution end
 
 
 # %%
 check("workers-pipeline", worker_batches)
 
-# %% loop-text [markdown]
-# ## Save and go on
+# %% odd-text [markdown]
+# ## Five examples too many
 #
-# The last piece, now with checkpoints:
+# The program was right for 96 examples, in batches of 32. 96 divides evenly. You have 101: what becomes of the five that are left?
 #
-# - **Who saves where.** All workers save: some kinds of variables must first be summed over all of them.
-#   Two that write into one folder would spoil it.
-#   So worker 0 saves into the folder that all see, and each other one into an empty folder of its own:
-#   what the handler below finds there, it restores.
-# - **Who restores what.** All restore the newest checkpoint of the shared folder,
-#   `tf.train.latest_checkpoint(folder)`.
-#   From `step` follow the epoch and the place in it.
-# - **Do all agree?** TensorFlow does not compare what the workers restored; `total` adds up their steps.
-#   Each waits there for the others, so worker 0 cannot save anew while another one still restores.
-# - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before a machine goes.
-#   If one worker gets it, `PreemptionCheckpointHandler` tells the others;
-#   all save after the same step, and call `leave`.
-#   So it was here; on Google Cloud, by its source,
-#   it saves nothing without GPUs, and with them asks a server instead.
+# A run of the same program with one worker can't answer that, if the program itself is wrong.
+# So let's ask somebody who knows nothing of our step: `fit`, on one device, with the same model and the same batches.
+# After each batch it reports the mean of its losses:
+
+# %% fit
+import numpy as np
+
+random = np.random.default_rng(0)
+y = np.arange(101) % 4
+x = random.normal(size=(101, 64)) + 4 * np.eye(4, 64)[y]
+
+tf.keras.utils.set_random_seed(0)
+model = tf.keras.Sequential(
+    [
+        tf.keras.Input((64,)),
+        tf.keras.layers.Dense(16, "relu"),
+        tf.keras.layers.Dense(4),
+    ]
+)
+loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile(tf.keras.optimizers.Adam(0.01), loss)
+
+by_fit = {}
+for epoch in range(2):
+    order = np.random.default_rng([0, epoch]).permutation(101)
+    for start in range(0, 101, 32):
+        rows = order[start : start + 32]
+        history = model.fit(x[rows], y[rows], batch_size=32, verbose=0)
+        mean = history.history["loss"][0]
+        step = len(by_fit) + 1
+        by_fit[step] = mean
+        print(f"step {step} loss {mean:.2f} examples {len(rows)}")
+
+# %% fit-read [markdown]
+# Steps 4 and 8 have the five examples. Their losses, 1.16 and 1.10, are about as large as those of the steps around them. Now the two workers.
+
+# %% predict-last [markdown]
+# Two workers train on 101 examples, in global batches of 32, so that the last batch of an epoch has 5.
+# Each replica divides the sum of its own losses by 32, and the shares of both are added up.
+# How many times too small is the loss of that last step, and so its gradients?
+#
+# - [ ] `1.0` not at all: it is right
+#   It would be, if each replica divided by the examples of this batch.
+#   This program divides by 32, which is right for a full batch only.
+# - [ ] `2.0`
+#   That is the number of workers.
+#   But both shares are divided by the global batch size already, and are added up.
+# - [x] `6.4`
+#   Five losses are added up and divided by 32, where 5 would be right: 32 / 5.
+# - [ ] `12.8`
+#   That would be 32 / 2.5, if each worker had to divide by its own examples.
+#   The shares of both are added up, so 5 is right.
+# - otherwise
+#   What does the step divide by, and what would be right?
+
+# %% reveal-last
+eight = ["--examples", 101, "--steps", 8]
+odd = run(2, "first.py", *eight)
+before = odd["worker 0"].losses
+reveal("workers-last", round(by_fit[4] / before[4], 1))
+
+# %% last-why [markdown]
+# And nothing failed. Here is what each worker printed:
+
+# %% odd
+odd
+
+# %% blind-text [markdown]
+# Look at step 4: the loss falls from 1.79 to 0.18. That looks like progress. Now let's hold it up to `fit`, and to a single worker:
+
+# %% blind
+single = run(1, "first.py", *eight)["worker 0"].losses
+
+print("step  two workers  one worker   fit")
+for step, mean in by_fit.items():
+    both = f"{before[step]:11.2f}  {single[step]:10.2f}"
+    print(f"{step:4}  {both}  {mean:4.2f}")
+
+# %% odd-read [markdown]
+# 0.18 is the sum of five losses, divided by 32. Their mean, in the last column, is 6.4 times that, and the gradients of step 4 are too small by the same factor.
+# (Adam hides a part of that, since it divides by the size of recent gradients. Under SGD the whole update would be 6.4 times too small.)
+# From step 5 on the program trains another model than `fit` does.
+#
+# You may divide by 32 on purpose: then each example of an epoch counts the same. But then it isn't the step of `fit`, and the printed loss is no mean.
+#
+# And look at the column in the middle. Alone, the same program divides by 32 as well, and prints the same 0.18.
+# Fewer machines that run the same code share its mistakes. So to prove a step, compare it with what you intended, computed some other way.
+#
+# **Exercise 2.** Write `replica_loss(losses)`, so that the step is right for any batch, on any number of replicas.
+#
+# - `losses` are the losses of this replica's examples. There may be none.
+# - Return this replica's share of the loss: the shares of all replicas must add up to the mean loss of the global batch.
+# - The function runs inside of `strategy.run`. Nobody tells it how many examples the global batch has: it has to ask the other replicas.
+#
+# The check hands out batches of 32, 5 and 1 examples to two replicas and to three.
 
 
-# %% loop
-# %%writefile workers_programs/loop.py
-@tf.function
-def total(number):  # over all workers: each waits here for the others
-    return strategy.reduce("SUM", strategy.run(tf.identity, (number,)), axis=None)
+# %% exercise-divisor
+def replica_loss(losses):
+    # solution begin
+    context = tf.distribute.get_replica_context()
+    examples = context.all_reduce("SUM", tf.shape(losses)[0])
+    return tf.reduce_sum(losses) / tf.cast(examples, "float32")
+    # solution end
 
 
-def leave():
-    print(f"SIGTERM: saved after step {int(step)}", flush=True)
-    total(step.read_value())
-    raise SystemExit(75)  # by convention: try again
+# %%
+check("workers-divisor", replica_loss)
+
+# %% workers-text [markdown]
+# In the program it's the same. One small all-reduce in each step counts the examples that are really there.
+# In `replica_step` two lines are new, and the line of the loss is another one:
+#
+# ```python
+# context = tf.distribute.get_replica_context()
+# examples = context.all_reduce("SUM", tf.shape(y)[0])
+# ...
+# loss = tf.reduce_sum(losses) / tf.cast(examples, "float32")
+# ```
+#
+# And the program has a new option, `--replicas`, for the number that you expect. With any other number it refuses to train:
+#
+# ```python
+# if options.replicas and workers != options.replicas:
+#     raise ValueError(f"{workers} of {options.replicas} replicas")
+# ```
+#
+# It also has the timeout of the note below. Unfold the cell to read it from top to bottom:
+
+# %% workers tags=["known"]
+# %%writefile workers_programs/workers.py
+"""One of several workers; TF_CONFIG says which.
+
+python workers.py [--steps 6] [--examples 96] [--replicas 2]
+"""
+
+import argparse
+import faulthandler
+
+import numpy as np
+import tensorflow as tf
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int, default=6)
+parser.add_argument("--examples", type=int, default=96)
+parser.add_argument("--replicas", type=int, help="refuse others")
+options = parser.parse_args()
+
+faulthandler.dump_traceback_later(300, exit=True)
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+faulthandler.cancel_dump_traceback_later()
+resolver = strategy.cluster_resolver
+worker = resolver.task_id or 0
+workers = strategy.num_replicas_in_sync
+print(f"worker {worker} of {workers}", flush=True)
+if options.replicas and workers != options.replicas:
+    raise ValueError(f"{workers} of {options.replicas} replicas")
+
+BATCH = 32
+random = np.random.default_rng(0)
+y = np.arange(options.examples) % 4
+x = random.normal(size=(len(y), 64)) + 4 * np.eye(4, 64)[y]
+steps_per_epoch = -(-len(y) // BATCH)  # rounded up
+
+with strategy.scope():
+    tf.keras.utils.set_random_seed(0)
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input((64,)),
+            tf.keras.layers.Dense(16, "relu"),
+            tf.keras.layers.Dense(4),
+        ]
+    )
+    optimizer = tf.keras.optimizers.Adam(0.01)
+    optimizer.build(model.trainable_variables)
+
+
+def batches(epoch):
+    order = np.random.default_rng([0, epoch]).permutation(len(y))
+    examples = x[order].astype("float32"), y[order]
+    dataset = tf.data.Dataset.from_tensor_slices(examples)
+    rule = tf.data.Options()
+    policy = tf.data.experimental.AutoShardPolicy.DATA
+    rule.experimental_distribute.auto_shard_policy = policy
+    return dataset.batch(BATCH).with_options(rule)
+
+
+def replica_step(x, y):
+    context = tf.distribute.get_replica_context()
+    examples = context.all_reduce("SUM", tf.shape(y)[0])
+    with tf.GradientTape() as tape:
+        losses = tf.keras.losses.sparse_categorical_crossentropy(
+            y,
+            model(x),
+            from_logits=True,
+        )
+        loss = tf.reduce_sum(losses) / tf.cast(examples, "float32")
+    weights = model.trainable_variables
+    gradients = tape.gradient(loss, weights)
+    optimizer.apply_gradients(zip(gradients, weights))
+    return loss, tf.shape(y)[0]
+
+
+@tf.function(reduce_retracing=True)
+def train_step(x, y):
+    loss, mine = strategy.run(replica_step, (x, y))
+    loss = strategy.reduce("SUM", loss, axis=None)
+    examples = strategy.reduce("SUM", mine, axis=None)
+    return loss, examples, mine
 
 
 step = tf.Variable(0, dtype=tf.int64)
-checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=step)
-if newest := options.folder and tf.train.latest_checkpoint(options.folder):
-    checkpoint.restore(newest).assert_existing_objects_matched()
-    print(f"goes on after step {int(step)}", flush=True)
-assert total(step.read_value()) == workers * step, "others restored another step"
-kept = options.folder if worker == 0 else None  # nobody reads what the others save
-manager = tf.train.CheckpointManager(checkpoint, kept or tempfile.mkdtemp(), max_to_keep=3)
-ending = tf.distribute.experimental.TerminationConfig(exit_fn=leave)
-handler = tf.distribute.experimental.PreemptionCheckpointHandler(resolver, manager, termination_config=ending)
 while step < options.steps:
-    epoch, at = divmod(int(step), len(y) // BATCH)
+    epoch, at = divmod(int(step), steps_per_epoch)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, examples = train_step(*batch)
+        loss, examples, mine = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} examples {examples}", flush=True)
-        handler.save_checkpoint_if_preempted()
-        time.sleep(options.pause)
-    manager.save()
-total(step.read_value())  # all end together
+        mine = strategy.experimental_local_results(mine)
+        counts = f"examples {examples} mine {sum(map(int, mine))}"
+        print(f"step {int(step)} loss {loss:.9f} {counts}", flush=True)
 
-# %% kill-given [markdown]
-# This is the whole program, joined below to `worker.py`; [`worker.py`](../plain/worker.py) has it, too.
-# It saves at the end of each epoch, so after steps 3 and 6.
+# %% note-waiting [markdown]
+# How long does it wait for a machine that never comes?
 #
-# ## Kill one
+# Up to an hour. If worker 1 is missing, worker 0 says so in TensorFlow's log: `Waiting for 1/2 tasks to connect`, and then which one. (In this course that log is silenced.)
+# If worker 0 is missing, the others say nothing.
+# Meanwhile a process is deaf to `Ctrl+C` and to SIGTERM. `kill -9` ends it.
 #
-# The next cell defines a run that starts after a question.
-# In it worker 1 gets SIGKILL after step 4, as Linux sends it when memory runs out.
-# Nothing can catch it.
-
-# %% killed-run
-import shutil
-import tempfile
-
-
-join("worker.py", "start.py", "model.py", "loop.py")
-
-
-@functools.cache
-def killed():
-    folder = tempfile.mkdtemp()
-    command = [programs / "worker.py", folder, "--pause", "1.5"]
-    with Cluster(command, {"worker": 2}) as cluster:
-        for each in ("worker 0", "worker 1"):
-            cluster.wait_for(each, "step 4 ")
-        cluster.kill("worker 1")
-        return cluster.wait(), folder
-
-
-# %% predict-kill [markdown]
-# Two workers train synchronously, under a `MultiWorkerMirroredStrategy`, and after step 4 worker 1 is killed.
-# What does worker 0 do?
+# So the finished program has two more lines around the strategy:
 #
-# - [ ] `goes on` It goes on alone, with its half of each batch.
-#   It cannot: an all-reduce takes all workers, and without worker 1 it fails.
-# - [ ] `waits` It waits until worker 1 is started again.
-#   The all-reduce fails, and so does every later one of this process: a new worker 1 comes in vain.
-# - [x] `error` It ends with an error.
-#   The all-reduce fails, and with it every later one of this process.
-
-# %% reveal-kill
-report, _folder = killed()
-ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
-reveal("workers-kill", ended)
-
-# %% resumed-text [markdown]
-# Worker 0 ended with an error: the all-reduce failed.
-# Only a new start helps: every later all-reduce fails.
-# If a worker left early, the others would fail just so:
-# the last line of `worker.py` makes each wait for all.
-#
-# The next cell starts both again, without `--pause`, on a copy of the folder.
-
-# %% resumed
-before, folder = killed()
-resuming = shutil.copytree(folder, tempfile.mkdtemp(), dirs_exist_ok=True)  # so that this cell can run again
-with Cluster([programs / "worker.py", resuming], {"worker": 2}) as cluster:
-    resumed = cluster.wait()
-print("killed:", *(each.heading() for each in before.tasks), sep="\n- ")
-print("resumed:", resumed, sep="\n")
-losses = {**before["worker 0"].losses, **resumed["worker 0"].losses}
-undisturbed = two_workers("first.py")["worker 0"].losses
-print(f"{losses == undisturbed = }")
-
-# %% sigterm-text [markdown]
-# Step 4 was done twice.
-# All losses are those of the run that nobody stopped, `undisturbed`, to nine decimals:
-# model, optimizer and `step` came from the checkpoint,
-# and the order of the examples follows from a seed and the number of the epoch.
-#
-# Now worker 1 alone gets SIGTERM, after step 1 of a new training; then both start again.
-# A worker of `first.py`, without a handler, gets it too.
-
-# %% preempted
-worker, folder = programs / "worker.py", tempfile.mkdtemp()
-preempted = terminated(worker, folder, "--pause", "1")
-with Cluster([worker, folder], {"worker": 2}) as cluster:
-    after = cluster.wait()["worker 0"].losses
-before = preempted["worker 0"].losses
-losses = {**before, **after}
-exit_statuses = [each.status for each in preempted.tasks]
-done_twice = sorted(before.keys() & after.keys())
-print(f"{exit_statuses=} {done_twice=} {losses == undisturbed = }")
-no_handler = terminated(programs / "first.py", "--pause", "0.5")
-exit_statuses = [each.status for each in no_handler.tasks]
-print(f"first.py: {exit_statuses=} steps={list(no_handler['worker 1'].losses)}")
-
-# %% client-text [markdown]
-# Both saved and ended with the status 75; no step was done twice, and all losses are the same.
-#
-# But `first.py` trained on to its end.
-# In a cluster, making the strategy makes a process deaf to SIGTERM.
-# Without a handler, the process ends in SIGKILL when the machine goes.
-#
-# ## One mesh, two processes
-#
-# DTensor goes over several processes, too.
-# Each is a *client*: it has its own devices, and runs the whole program.
-# Other variables tell a client its place: `DTENSOR_JOBS`, despite its name, has all addresses,
-# `DTENSOR_CLIENT_ID` says which one this is, `DTENSOR_JOB_NAME` what they are called together.
-# Then `dtensor.initialize_accelerator_system` joins them,
-# and `create_distributed_mesh` makes a mesh of the devices of all.
-#
-# Training code stays as it was, packing does not:
-# `mesh.local_device_locations()` says where in the mesh a client's devices stand,
-# and it makes their components alone.
-# All clients call `save`, for one checkpoint.
-# Of a sharded variable, the first device that has a part writes it: here always one of client 0.
-
-# %% client
-# %%writefile workers_programs/client.py
-"""One client of a mesh; DTENSOR_CLIENT_ID says which: python client.py FOLDER [--steps 5]."""
-
-import argparse
-import faulthandler
-import os
-import tempfile
-
-import numpy as np
-import tensorflow as tf
-from tensorflow.experimental import dtensor
-
-parser = argparse.ArgumentParser()
-parser.add_argument("folder", nargs="?", help="of checkpoints; all clients see it, and only one needs none")
-parser.add_argument("--steps", type=int, default=5)
-options = parser.parse_args()
-
-clients = len(os.environ.get("DTENSOR_JOBS", "alone").split(","))
-assert 8 % clients == 0, "the number of clients divides the eight devices"
-assert options.folder or clients == 1, "several clients need a FOLDER that all see"
-faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow's own limit: an hour
-dtensor.initialize_accelerator_system("CPU", num_logical_cpu_devices=8 // clients)
-faulthandler.cancel_dump_traceback_later()
-create_mesh = dtensor.create_distributed_mesh if clients > 1 else dtensor.create_mesh
-mesh = create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
-print(f"client {dtensor.client_id()} of {clients}", mesh.local_device_ids(), flush=True)
-
-whole = dtensor.UNSHARDED
-SPECS = {"x": ["batch", whole], "y": ["batch"]}
-SPECS |= {"W1": [whole, "model"], "b1": ["model"], "W2": ["model", whole], "b2": [whole]}
-
-
-def distribute(name, array):
-    layout, components = dtensor.Layout(SPECS[name], mesh), []
-    for place in mesh.local_device_locations():  # of this client's devices
-        part = array
-        for axis, dim in enumerate(layout.sharding_specs):
-            if dim != dtensor.UNSHARDED:
-                part = np.split(part, layout.num_shards(axis), axis)[place[dim]]
-        components.append(part)
-    return dtensor.pack(components, layout)
-
-
-class MLP(tf.Module):
-    def __init__(self, values):
-        super().__init__()
-        for name, value in values.items():
-            setattr(self, name, dtensor.DVariable(distribute(name, value.astype("float32"))))
-
-    def __call__(self, x):
-        return tf.nn.relu(x @ self.W1 + self.b1) @ self.W2 + self.b2
-
-
-@tf.function
-def train_step(model, x, y):
-    with tf.GradientTape() as tape:
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, model(x))
-        loss = tf.reduce_mean(losses)
-    weights = model.trainable_variables
-    for weight, gradient in zip(weights, tape.gradient(loss, weights)):
-        weight.assign_sub(0.1 * gradient)
-    return loss
-
-
-random = np.random.default_rng(0)
-y = np.arange(96) % 4
-x = random.normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]
-values = {"W1": random.normal(0, 0.2, (64, 16)), "b1": np.zeros(16)}
-values |= {"W2": random.normal(0, 0.4, (16, 4)), "b2": np.zeros(4)}
-model, step = MLP(values), tf.Variable(0, dtype=tf.int64)
-checkpoint = tf.train.Checkpoint(model=model, step=step)
-folder = options.folder or tempfile.mkdtemp()
-keep = 3 if dtensor.client_id() == 0 else None  # one client alone removes the older ones
-manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=keep)
-manager.restore_or_initialize()
-while step < options.steps:
-    rows = np.random.default_rng([0, int(step)]).permutation(96)[:32]
-    loss = train_step(model, distribute("x", x[rows].astype("float32")), distribute("y", y[rows]))
-    step.assign_add(1)
-    print(f"step {int(step)} loss {float(loss):.9f}", flush=True)
-    if step % 5 == 0 or step == options.steps:
-        manager.save()  # all clients, into one checkpoint
-dtensor.barrier(mesh, "the end")  # nobody leaves earlier
-assert tf.train.latest_checkpoint(folder)
-
-# %% clients
-sharded = tempfile.mkdtemp()
-client = [programs / "client.py"]
-with Cluster([*client, sharded], {"client": 2}, variables="DTENSOR") as cluster:
-    two = cluster.wait()
-with Cluster([*client, sharded, "--steps", "8"], {"client": 1}, variables="DTENSOR") as cluster:
-    then_one = cluster.wait()["client 0"].losses
-with Cluster([*client, "--steps", "8"], {"client": 1}, variables="DTENSOR") as cluster:
-    always_one = cluster.wait()["client 0"].losses
-print(two)
-print("step  two_then_one  always_one")
-for step, loss in {**two["client 0"].losses, **then_one}.items():
-    print(f"{step:4}  {loss:12.2f}  {always_one[step]:10.2f}")
-
-# %% coordinator-text [markdown]
-# Two clients saved after step 5; one process with eight devices took the checkpoint and went on,
-# with the losses, to two decimals, of one process that trained from the beginning.
-# The file is [`client.py`](../plain/client.py).
-#
-# Devices 0 to 3 are those of client 0.
-# The rows of the 4 × 2 mesh are the groups along `model`, from 0 and 1 to 6 and 7.
-# They stay within a process; groups along `batch` have devices of both.
-# Data moves more slowly between machines,
-# so the dimension along which most is moved should be the last, which here stays within one.
-#
-# ## Parameter servers
-#
-# A `ParameterServerStrategy` has no all-reduce.
-# Variables lie on parameter servers, *servers* for short; a *partitioner* cuts large ones into parts.
-# A *coordinator*, the chief, hands out steps:
-# `coordinator.schedule(train_step, ...)` returns at once, and a worker that is free takes it.
-# The worker fetches the variables, computes gradients,
-# and sends them to the servers, which may have moved on since.
-# `coordinator.join()` waits until all steps are done.
-#
-# Workers and servers run the same file, and stop at `Server(...).join()`:
-# they serve until they are ended.
-# Each worker shuffles all examples for itself, so no epoch takes each example once:
-# five steps are called an epoch here.
-#
-# The next cell writes this program, also in [`coordinator.py`](../plain/coordinator.py).
-# After a question it runs with a chief, two workers and two servers; some are killed.
-
-# %% coordinator
-# %%writefile workers_programs/coordinator.py
-"""A coordinator, a worker or a server; TF_CONFIG says which: python coordinator.py [FOLDER] [--epochs 2]."""
-
-import argparse
-import faulthandler
-import json
-import os
-import socket
-import tempfile
-import time
-
-import numpy as np
-import tensorflow as tf
-
-parser = argparse.ArgumentParser()
-parser.add_argument("folder", nargs="?", help="of checkpoints")
-parser.add_argument("--epochs", type=int, default=2)
-parser.add_argument("--pause", type=float, default=0, help="seconds after an epoch")
-options = parser.parse_args()
-
-if "TF_CONFIG" not in os.environ:  # alone: a worker and a server in this process
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _job in range(3)]
-    addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-    cluster = {job: [each] for job, each in zip(("chief", "worker", "ps"), addresses)}
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}})
-    for each in sockets:
-        each.close()
-    inside = [tf.distribute.Server(cluster, job, 0, protocol="grpc") for job in ("worker", "ps")]
-
-resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-cluster = resolver.cluster_spec()
-if resolver.task_type != "chief":
-    tf.distribute.Server(cluster, resolver.task_type, resolver.task_id, protocol="grpc").join()
-
-partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(2048, cluster.num_tasks("ps"))
-faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow itself waits without a limit
-strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner)
-faulthandler.cancel_dump_traceback_later()
-coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-
-random = np.random.default_rng(0)
-y = np.arange(96) % 4
-x = (random.normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]).astype("float32")
-with strategy.scope():
-    W1 = tf.Variable(random.normal(0, 0.2, (64, 16)).astype("float32"), name="W1")
-    W2 = tf.Variable(random.normal(0, 0.4, (16, 4)).astype("float32"), name="W2")
-    updates, done = (tf.Variable(0, dtype=tf.int64, trainable=False) for _ in range(2))
-parts = [part for whole in (W1, W2) for part in getattr(whole, "variables", [whole])]
-for part in parts:
-    print(part.name, part.shape, "on ps", tf.DeviceSpec.from_string(part.device).task, flush=True)
-
-
-def loss_of(x, y):
-    logits = tf.nn.relu(x @ tf.convert_to_tensor(W1)) @ tf.convert_to_tensor(W2)
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
-
-
-@tf.function
-def train_step(iterator):
-    x, y = next(iterator)
-    with tf.GradientTape() as tape:
-        loss = loss_of(x, y)
-    for part, gradient in zip(parts, tape.gradient(loss, parts)):
-        part.assign_sub(0.1 * gradient)
-    updates.assign_add(1)
-    return tf.distribute.coordinator.experimental_get_current_worker_index()
-
-
-def batches():
-    return tf.data.Dataset.from_tensor_slices((x, y)).shuffle(96).repeat().batch(32)
-
-
-checkpoint = tf.train.Checkpoint(W1=W1, W2=W2, updates=updates, done=done)
-manager = tf.train.CheckpointManager(checkpoint, options.folder or tempfile.mkdtemp(), max_to_keep=3)
-manager.restore_or_initialize()
-iterator = iter(coordinator.create_per_worker_dataset(batches))
-while done < options.epochs:
-    steps = [coordinator.schedule(train_step, args=(iterator,)) for _step in range(5)]
-    coordinator.join()
-    done.assign_add(1)
-    took = sorted(int(each.fetch()) for each in steps)  # which worker did it
-    print(f"epoch {int(done)} loss {loss_of(x, y):.3f} workers {took} updates {int(updates)}", flush=True)
-    manager.save()
-    time.sleep(options.pause)
-
-
-# %% predict-worker [markdown]
-# The coordinator of a `ParameterServerStrategy` hands out five steps an epoch to two workers.
-# In the middle of the training worker 1 is killed.
-# What does the training do then?
-#
-# - [ ] `error` It ends with an error.
-#   So it is with an all-reduce, for which all workers are needed.
-#   Here no worker waits for another.
-# - [ ] `waits` It waits for worker 1, with the steps that this one was given.
-#   No step belongs to a worker: another one can do it.
-# - [ ] `one lost` It goes on with worker 0, and the step that worker 1 had is missing.
-#   The coordinator has no result of that step, and has it done again.
-# - [x] `all done` It goes on with worker 0, and each epoch has all its steps.
-#   A step without a result is given to another worker: each epoch has all five.
-
-# %% reveal-worker
-command = [programs / "coordinator.py", "--epochs", "1000", "--pause", "0.3"]
-with Cluster(command, {"chief": 1, "worker": 2, "ps": 2}) as cluster:
-    cluster.wait_for("chief 0", "epoch 2 ")
-    cluster.kill("worker 1")
-    cluster.wait_for("chief 0", "epoch 6 ")
-    cluster.restart("worker 1")
-    cluster.wait_for("chief 0", "1] updates")  # it does steps again
-    cluster.kill("ps 1")
-    lost = cluster.wait()["chief 0"]
-epochs = [line.split() for line in lost.lines if line.startswith("epoch")]
-updates = [0, *(int(words[-1]) for words in epochs)]
-fewest = min(np.diff(updates))
-reveal("workers-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 else "one lost")
-
-# %% slurm-text [markdown]
-# Worker 1 was killed and came back.
-# A step whose worker dies before its result is back is done again,
-# so that all or some of its gradients may count twice.
-#
-# `W1`, the larger variable, lay in two parts, `W2` whole on one server.
-# Then server 1 was killed.
-# No other process kept its values, and the coordinator ended with an error.
-# `print(*lost.lines, lost.heading(), sep="\n")` shows both.
-# All are started again then, from the checkpoint.
-#
-# ## Beyond this machine
-#
-# On real machines another system starts, watches and mostly restarts the processes.
-# `deploy/` has what these systems need for the three programs:
-#
-# | | who tells each its place | a lost worker |
-# | --- | --- | --- |
-# | Kubernetes | the manifest: an Indexed Job fixes the host names, so they can stand in it | once it is known to have ended, a pod with its number replaces it; errors, the survivors' too, count towards `backoffLimit`, evictions do not |
-# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job: submit it again, unless the machine failed: then Slurm starts it again |
-#
-# Every machine must see the folder of checkpoints.
-# None of this was run on a real cluster: the manifests were held against the schemas of Kubernetes,
-# the batch scripts ran with a stand-in for `srun`.
-#
-# In a batch script one line starts all: `srun python place.py python worker.py checkpoints`.
-# `place.py` sets `TF_CONFIG` to what the function below returns,
-# here called as by the second of two tasks.
-# TensorFlow sorts the names of the hosts as texts, `n10` before `n2`, Slurm does not:
-# ask for hosts whose numbers have equally many digits.
-
-
-# %% slurm
-def place_in_slurm(jobs=None, port=12345):
-    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
-    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
-        jobs,
-        port_base=port,
-        gpus_per_node=tasks,  # with one for each task no machine is searched for GPUs
-        gpus_per_task=1,
-        auto_set_gpu=False,
-    )
-    cluster = resolver.cluster_spec().as_dict()  # this call finds out which task it is
-    job, index = resolver.get_task_info()
-    return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
-
-
-slurm = {"STEP_NUM_TASKS": "2", "STEP_NODELIST": "cn[1-2]", "STEP_TASKS_PER_NODE": "1(x2)", "PROCID": "1"}
-with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.items()}, SLURMD_NODENAME="cn2"):
-    print(place_in_slurm())
-
-# %% drill-text [markdown]
-# ## A fault drill
-#
-# Yesterday two machines, `host0` and `host1`, trained together and saved into a folder that both see.
-# In the list of addresses `host0` is the first.
-# The last line of either log was
-#
-# ```text
-# step 6 loss 1.11 examples 32
+# ```python
+# faulthandler.dump_traceback_later(300, exit=True)
+# strategy = tf.distribute.MultiWorkerMirroredStrategy()
+# faulthandler.cancel_dump_traceback_later()
 # ```
 #
-# Today somebody set both up anew, to go on to step 9, with three settings on each:
-# the index in `TF_CONFIG`, `BATCH` in its copy of the program,
-# and the path of the folder of checkpoints.
+# If the strategy isn't there after 300 seconds, Python prints where the process waits, and ends it.
+
+# %% mended-text [markdown]
+# Is it now the step that `fit` takes? Compare two workers with it, and with the program as it was:
+
+# %% mended
+expect = ["--replicas", 2]
+two = run(2, "workers.py", *eight, *expect)["worker 0"].losses
+
+print("step  before  two workers   fit")
+for step, mean in by_fit.items():
+    both = f"{before[step]:6.2f}  {two[step]:11.2f}"
+    print(f"{step:4}  {both}  {mean:4.2f}")
+
+gap = max(abs(two[step] - by_fit[step]) for step in by_fit)
+print("largest difference from fit:", about(gap, 0, 1e-5))
+
+# %% mended-read [markdown]
+# It is. `fit` knows nothing of workers, of shares or of our divisor, and takes the same eight steps.
 #
-# **Exercise 2.** Find out why it does not go on as it should, and repair it.
-# There are three faults, and each hides the next; not each raises an error.
-# The logs, with what is said above, tell the right values;
-# who finds the checkpoint says `goes on after step 6`.
+# The hardest case is a last batch of a single example. Nobody can cut it in two:
+
+# %% single
+run(2, "workers.py", "--examples", 97, "--steps", 4, *expect)
+
+# %% single-read [markdown]
+# In step 4, worker 1 has nothing: `mine 0`. It takes part all the same, with a sum of 0 and gradients of 0,
+# and both print the loss of the one example. A worker may come with empty hands. It must not stay away, because the others wait for it in the all-reduce.
 #
-# 1. In the exercise's cell set `repaired` to a dictionary like `machines`, with other values.
-# 2. Add the line `start_both(repaired, worker, resuming)`, run the cell, and read both logs.
-# 3. Repeat until both go on after step 6 as yesterday.
+# One thing is left: the night of the opening. Start the finished program with the misspelt setting, and tell it what you expect:
+
+# %% refused
+run_misspelt("workers.py", *expect)
+
+# %% refused-read [markdown]
+# Neither of them trains. Two machines that stop after a few seconds cost you nothing; two that train apart cost you the night.
+# As long as you tell it the number, no misspelt `TF_CONFIG` makes this program train alone.
+
+# %% note-gpus [markdown]
+# What if each machine has several GPUs?
 #
-# A machine that waits says nothing.
-# `start_both` ends it soon after the other has failed; the report, made before, says that it runs.
+# Then every GPU is a replica, and `num_replicas_in_sync` is machines times GPUs. That's the number behind *of* in the first line, and the one to give to `--replicas`.
+# A worker splits its part of a batch among its GPUs. If you shard the data yourself, a worker with four GPUs takes four of your batches in each step.
+# The program need not change: `mine` adds up the parts of all replicas of this worker.
+#
+# How the workers exchange is an option of the strategy. Without it, TensorFlow chooses (`AUTO`):
+#
+# ```python
+# communication = tf.distribute.experimental.CommunicationOptions(
+#     implementation=tf.distribute.experimental.CommunicationImplementation.NCCL
+# )
+# strategy = tf.distribute.MultiWorkerMirroredStrategy(
+#     communication_options=communication
+# )
+# ```
+#
+# `RING` goes over gRPC, and `NCCL` is NVIDIA's library. `RING` was tried for this course, on CPUs. Several GPUs per worker and `NCCL` are *untried*: there were no such machines.
 
-# %% drill
-from lessons.strategies.workers.checks_drill import start_both
+# %% note-empty [markdown]
+# Does every layer survive an empty part?
+#
+# Plain batch normalization doesn't: it takes a mean over no examples. {Lesson:strategies} shows what to do.
 
-machines = {
-    "host0": {"index": 1, "BATCH": 48, "folder": "/mnt/nas/checkpoints"},
-    "host1": {"index": 2, "BATCH": 48, "folder": "/mnt/nfs/checkpoints"},
-}
-start_both(machines, worker, resuming)
+# %% note-rounding [markdown]
+# Why is `steps_per_epoch` rounded up?
+#
+# 101 examples make four batches of 32 or less, but `101 // 32` is 3. With that, `divmod(4, 3)` says after four steps: epoch 1, and one batch is done.
+# The loop would skip this batch, and from then on leave out 32 examples of each epoch. No error says so.
 
-# %% exercise-drill
-# solution begin
-repaired = {
-    "host0": {"index": 0, "BATCH": 32, "folder": "/mnt/nfs/checkpoints"},
-    "host1": {"index": 1, "BATCH": 32, "folder": "/mnt/nfs/checkpoints"},
-}
-# solution end
-
-# %%
-check("workers-drill", repaired)
-
-# %% repaired
-from course_lib import yours_or_ours
-
-start_both(yours_or_ours("workers-drill", repaired), worker, resuming)
+# %% plain-heading [markdown]
+# ## The plain program
+#
+# [`workers.py`](../plain/workers.py) is the finished program. Without a `TF_CONFIG` it trains alone, and says so: `worker 0 of 1`. With `--replicas 2` it refuses to.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - All processes run one program.
-#   `TF_CONFIG`, or DTensor's variables, tells each its place.
-#   Without it a `MultiWorkerMirroredStrategy` trains alone, in silence.
-# - Synchronous workers take the same steps, and end together.
-#   What goes on after a death is the checkpoint: all see its folder, one keeps it, all restore the same step.
-# - With parameter servers the others go on without a lost worker.
-#   A lost server costs what was learned since the last checkpoint.
+# - All machines run one program, and `TF_CONFIG` tells each who it is. Machines that don't know of each other train without an error: check the number of replicas, because the loss won't tell you.
+# - Know who gets which example. `DATA` cuts the batches of one process. `FILE` makes different batches, out of whole files, and fails if there are fewer files than workers.
+# - Count the examples of each batch over all replicas, and divide by that. Prove the step against something that doesn't share its code.
 #
-# {Lesson:how_long} scales out.
+# So far every machine lived. In the next lesson one of them dies.
 
 # %% score
 score("workers")

@@ -1,4 +1,4 @@
-"""Exercise workers-drill: a training on two machines fails in three ways, to be repaired from its logs."""
+"""Exercise failures-drill: a training on two machines fails in three ways, to be repaired from its logs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.i18n import _
-from lessons.strategies.workers.cluster_spec import place
-from lessons.strategies.workers.launcher import Cluster
-from lessons.strategies.workers.report import Report
+from lessons.strategies.cluster_spec import place
+from lessons.strategies.launcher import Cluster
+from lessons.strategies.report import Report
 
 HOSTS = ("host0", "host1")
 SETTINGS = ("index", "BATCH", "folder")
@@ -81,7 +81,7 @@ def _require_plan(machines: object) -> None:
         for name in ("index", "BATCH"):
             if not str(settings[name]).isdecimal():
                 value = f"{name} = {settings[name]!r}"
-                raise CourseError(_("{host}: `{value}` is no whole number.", host=host, value=value))
+                raise CourseError(_("{host}: `{value}` is no index or size.", host=host, value=value))
 
 
 def _plan(index: int, batch: int, folder: str) -> dict[str, object]:
@@ -92,18 +92,20 @@ BROKEN = {"host0": _plan(1, 48, OWN), "host1": _plan(2, 48, SHARED)}
 _RIGHT = {"host0": _plan(0, _BATCH, SHARED), "host1": _plan(1, _BATCH, SHARED)}
 
 
-@exercise("workers-drill", right=_RIGHT)
+@exercise("failures-drill", right=_RIGHT)
 def drill(answer: Machines) -> str | None:
     """The settings of two machines whose training goes on."""
     _require_plan(answer)
-    indices, batches, folders = (_values(answer, name) for name in SETTINGS)
+    indices, batches, folders = (
+        tuple(os.path.normpath(str(answer[host][name])) for host in HOSTS) for name in SETTINGS
+    )
     # The faults in the order in which they are met: each hides the next.
     hints = {
         _(
             "Here that trains, since both machines are one. But the first address in the cluster is that of"
             " host0."
         ): indices == ("1", "0"),
-        _("Look at the log of each machine: the index does not say who a machine is."): (
+        _("The index has to say who a machine is: its place in the list of addresses, counted from 0."): (
             indices != ("0", "1")
         ),
         _("Neither machine finds the checkpoint of yesterday: they train from the beginning."): (
@@ -118,7 +120,3 @@ def drill(answer: Machines) -> str | None:
         ),
     }
     return next((hint for hint, applies in hints.items() if applies), None)
-
-
-def _values(machines: Machines, name: str) -> tuple[str, ...]:
-    return tuple(str(machines[host][name]).rstrip("/") for host in HOSTS)

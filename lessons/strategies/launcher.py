@@ -19,8 +19,8 @@ from IPython.display import display
 from course_lib import messages, processes
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from lessons.strategies.workers.cluster_spec import place
-from lessons.strategies.workers.report import Report, TaskReport
+from lessons.strategies.cluster_spec import place
+from lessons.strategies.report import Report, TaskReport
 
 LIMIT_SECONDS = 300.0
 GRACE_SECONDS = 60.0  # for what the others have to say once one has failed
@@ -219,3 +219,26 @@ def _live() -> Iterator[Callable[[Mapping[str, Sequence[str]]], None]]:
         yield refresh
     finally:
         handle.update(nothing, raw=True)
+
+
+def behind_a_proxy(program: Program, **variables: str) -> Cluster:
+    """Returns a cluster of two workers with a proxy that is not there, from which nothing is exempt."""
+    cluster = Cluster(program, {"worker": 2})
+    for environment in cluster._environments.values():
+        del environment["no_grpc_proxy"]
+        environment.update({"http_proxy": f"http://{processes.HOST}:9", **variables})
+    return cluster
+
+
+def run_batch(script: Path, *arguments: str, **variables: str) -> tuple[int, list[str]]:
+    """Returns the exit status of a batch script and the lines that it printed; what it starts ends with it.
+
+    It runs in its own folder, where stand-ins for Slurm's commands lie.
+    """
+    folder = script.parent.resolve()
+    path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    port = str(20_000 + os.getpid() % 6_000 * 2)  # and the next one: one for each task
+    own = {**processes.OF_EACH, "no_grpc_proxy": "localhost", "PATH": path, "PORT": port, **variables}
+    command = ["bash", "-c", 'cd "$0" && exec bash "$@"', str(folder), script.name, *arguments]
+    done = processes.run(command, seconds=LIMIT_SECONDS, environment=own)
+    return done.returncode, done.stdout.splitlines()

@@ -1,0 +1,82 @@
+"""Pictures of two workers over time: steps that join their lanes, checkpoints, signals, a new start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from course_lib.i18n import _
+from course_lib.pictures import shapes
+from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.figures import Figure, headed
+from course_lib.pictures.shapes import Node, node
+
+# What happens at a time: the number of a step, a checkpoint, or of each worker what begins, ends or is told.
+Moment = int | str | tuple[str, str]
+_SAVED, _BEGINS, _ENDS = "saved", "+", "-"  # the latter two stand before what is said
+
+_WIDTH, _NAME, _COLUMN, _SIZE = 620.0, 74.0, 44.0, 12.0
+_LANES = (32.0, 92.0)  # the heights of worker 0 and worker 1
+
+
+def killed_picture() -> Figure:
+    """Returns a worker killed after step 4, and both started again from the checkpoint after step 3."""
+    start, error = (_BEGINS + _("start"),) * 2, _ENDS + _("error")
+    lost: list[Moment] = [start, 1, 2, 3, _SAVED, 4, ("", f"{_ENDS}SIGKILL"), (error, "")]
+    title = _("Worker 1 is killed after step 4: step 4 is done a second time")
+    return _lanes(title, [*lost, start, 4, 5, 6, _SAVED])
+
+
+def warned_picture() -> Figure:
+    """Returns a worker that gets SIGTERM: both save after the same step, and nothing is done twice."""
+    start = (_BEGINS + _("start"),) * 2
+    warned: list[Moment] = [start, 1, 2, ("", "SIGTERM"), 3, _SAVED, 4, _SAVED, (f"{_ENDS}75",) * 2]
+    title = _("SIGTERM after step 2: both save after step 4, and no step is done twice")
+    return _lanes(title, [*warned, start, 5, 6, _SAVED])
+
+
+def _lanes(title: str, moments: Sequence[Moment]) -> Figure:
+    nodes, lines = list[Node](), []
+    for worker, y in enumerate(_LANES):
+        drawn, words = _lane(worker, y, moments)
+        nodes += drawn
+        name = _("worker {index}", index=worker)
+        lines.append(f"  {name}: {' · '.join(words)}")
+    for x, moment in _places(moments):
+        if isinstance(moment, int):
+            bar = f"M{x:g} {_LANES[0]:g}V{_LANES[1]:g}"
+            nodes.append(
+                node("path", d=bar, stroke=shapes.PALETTE[0], stroke_width=10, stroke_linecap="round")
+            )
+            nodes.append(shapes.text(x, sum(_LANES) / 2 + 4, str(moment), anchor="middle", bold=True))
+    says = [_("A bar is a step, with its all-reduce; a flag is a checkpoint of worker 0.")]
+    drawing = Drawing(_NAME + _COLUMN * len(moments), _LANES[1] + 30, tuple(nodes))
+    return headed(title, [drawing], ["", *says, *lines], width=_WIDTH, says=says)
+
+
+def _places(moments: Sequence[Moment]) -> list[tuple[float, Moment]]:
+    return [(_NAME + _COLUMN * (at + 0.5), moment) for at, moment in enumerate(moments)]
+
+
+def _lane(worker: int, y: float, moments: Sequence[Moment]) -> tuple[list[Node], list[str]]:
+    """Returns what is drawn of a worker alone, and what its lane says."""
+    nodes, words, begun = [shapes.text(0, y + 4, _("worker {index}", index=worker))], list[str](), 0.0
+    for x, moment in [*_places(moments), (_NAME + _COLUMN * len(moments), (_ENDS, _ENDS))]:
+        if isinstance(moment, int):
+            words.append(_("step {number}", number=moment))
+        elif isinstance(moment, str):
+            if worker == 0:
+                flag = f"M{x:g} {y:g}v-26h16l-5 6l5 6h-16z"
+                nodes.append(node("path", d=flag, fill=shapes.PALETTE[2], stroke=shapes.INK))
+                words.append(_("checkpoint"))
+        elif said := moment[worker]:
+            begun = x if said.startswith(_BEGINS) else begun
+            if said.startswith(_ENDS):
+                nodes.insert(0, node("path", d=f"M{begun:g} {y:g}H{x:g}", stroke=shapes.LINE, stroke_width=4))
+            if said == _ENDS:
+                break
+            if said.startswith(_ENDS):
+                mark = f"M{x:g} {y - 9:g}v18" if "75" in said else f"M{x - 6:g} {y - 6:g}l12 12m0-12l-12 12"
+                nodes.append(node("path", d=mark, stroke=shapes.ALARM, stroke_width=3))
+            words.append(said.strip(_BEGINS + _ENDS))
+            nodes.append(shapes.text(x, y + (24 if worker else -12), words[-1], anchor="middle"))
+    return nodes, words
