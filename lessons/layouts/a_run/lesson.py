@@ -1223,7 +1223,7 @@ print("difference     ", difference)
 # What about several machines, other meshes, and GPUs?
 #
 # If one of several machines dies, all processes end, since a step needs all of them,
-# and all start again from the newest checkpoint. {Lesson:workers} does this.
+# and all start again from the newest checkpoint. {Lesson:failures} does this.
 # And the checkpoint doesn't know the mesh: {lesson:any_mesh} goes on with another mesh, and gets the same up to rounding.
 # We have not tried any of this on GPUs. There, some operations add in a changing order unless you call
 # `tf.config.experimental.enable_op_determinism()`, so don't expect the last bit.
