@@ -178,7 +178,7 @@ for model_class in [OwnMean, ComputeLoss]:
 #
 # - `self.metrics` lists the metrics of the model. Without others in `compile`, it holds just one, a `Mean` with the name `loss`.
 # - If the dictionary that you return has *exactly* the names of these metrics, `fit` reports what the metrics hold, and nothing that you returned.
-# - With any other names, it reports what you returned, averaged over the replicas. That is why our two steps returned `rows` as well.
+# - With any other names, it reports what you returned, averaged over the replicas. That is why our two steps returned `rows` as well: with `return {"loss": loss}`, `fit` would report 0.0, since nobody has fed the metric.
 #
 # **Exercise 1.** Write `my_train_step(model, x, y)`, the body of a `train_step`; `model` is what `self` is there.
 # On any number of replicas, the weights must move as on one device, and `fit` must report the mean loss of the batch.
