@@ -30,7 +30,7 @@ _HOMES = {
     "start_tensorflow": "runtime",
     "CourseError": "errors",
     "about": "varying",
-    **dict.fromkeys(("last_line", "outcome"), "messages"),
+    "last_line": "messages",
     **dict.fromkeys(("collectives", "explain"), "devices.graphs"),
     **dict.fromkeys(("compare", "shard", "show", "to_numpy"), "devices.dtensor"),
     "supported": "devices.verdicts",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable
-from typing import Any
 
 LONGEST = 300  # characters of what an error says
 
@@ -78,15 +76,3 @@ def ending(log: str) -> str:
         return late[0]
     raised = _UNINDENTED.search(traceback) if head else None
     return traceback[raised.start() :] if raised else said.rpartition("\n")[2]
-
-
-def outcome(action: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns what a call gives, or the kind and the first sentence of the error that it raises.
-
-    >>> outcome(int, "7"), outcome(int, "seven")
-    (7, "ValueError: invalid literal for int() with base 10: 'seven'")
-    """
-    try:
-        return action(*arguments)
-    except Exception as error:
-        return plain(f"{type(error).__name__}: {str(error).split('. ')[0]}")

@@ -10,7 +10,7 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.pictures.communication_text import bytes_text, exchange
 from course_lib.pictures.lanes import event_lines, event_sentence, lanes_drawings, phase_names
-from course_lib.pictures.shapes import Node
+from course_lib.pictures.shapes import Node, node
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.step import Event
 from course_lib.widgets import pieces
@@ -76,13 +76,32 @@ class SteppingExplorer(Explorer):
             return 0
 
 
-def lanes_panel(title: str, mesh: MeshSpec, events: Sequence[Event], now: int) -> Node:
-    """Returns the lanes under a title, and how to read them; past the end no event is lit."""
+def lanes_panel(
+    title: str,
+    mesh: MeshSpec,
+    events: Sequence[Event],
+    now: int | None = None,
+    *,
+    devices: Sequence[int] = (),
+    heads: Sequence[Sequence[str]] = (),
+    lines: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> Node:
+    """Returns the lanes under a title, and how to read them.
+
+    Without an event that is lit now, the reader lights one exchange after another with a slider. `heads` and
+    `lines` stand over the lanes and describe them, where that is not what the events say of themselves.
+    """
     legend = [
         _("A row is a device, with its position on the mesh. A band joins devices that exchange."),
         _("In a column equal letters are equal data. Stripes mark partial sums."),
+        *notes,
     ]
-    image = pieces.images(lanes_drawings(mesh, events, now), "\n".join(event_lines(events, now)))
+    told = "\n".join(lines or event_lines(events, len(events) if now is None else now))
+    image = pieces.images(lanes_drawings(mesh, events, now, devices, heads), told)
+    if now is None:
+        slider = pieces.moments(_("Light the exchanges one by one"), len(events))
+        return pieces.panel(title, node("div", *slider, image), legend)
     return pieces.panel(title, image, legend)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
 from course_lib.i18n import _, join_sentences, labelled
@@ -23,20 +24,35 @@ _BOX, _LANE, _GAP, _LINE, _PLACE = 15.0, 20.0, 6.0, 5.0, 12.0
 _SIZE, _MOST_WIDTH, _LIT = 11.0, 300.0, "#FFF1B8"
 
 
-def lanes_drawings(mesh: MeshSpec, events: Sequence[Event], now: int) -> list[Drawing]:
+def lanes_drawings(
+    mesh: MeshSpec,
+    events: Sequence[Event],
+    now: int | None,
+    devices: Sequence[int] = (),
+    heads: Sequence[Sequence[str]] = (),
+) -> list[Drawing]:
     """Returns the lanes in pieces that flow like words, none wider than a telephone.
 
     Args:
         mesh: the devices.
         events: what happens in the step, in order.
-        now: the number of the event that is lit; what comes after it is empty.
+        now: the number of the event that is lit; what comes after it is empty. None where all is drawn, and
+            the reader lights one event after another.
+        devices: the numbers of the devices where they are not 0, 1, 2, ...
+        heads: what stands over each event, where that is not `event_head`.
     """
-    top = max(arranging.text_width(line, _SIZE) for event in events for line in event_head(event)) + 8
-    names, drawings = _names(mesh, top), []
+    heads = heads or [event_head(event) for event in events]
+    top = max(arranging.text_width(line, _SIZE) for head in heads for line in head) + 8
+    names, drawings = _names(mesh, top, devices or range(mesh.size)), []
     for phases in ((Phase.FORWARD,), (Phase.BACKWARD, Phase.UPDATE)):
         of_pass = [(at, event) for at, event in enumerate(events) if event.phase in phases]
         happens = {event.phase: phase_names()[event.phase] for _at, event in of_pass}
-        columns = [_column(event, top, at - now) for at, event in of_pass]
+        columns = [
+            _moment(at, _column(event, heads[at], top, -1))
+            if now is None
+            else _column(event, heads[at], top, at - now)
+            for at, event in of_pass
+        ]
         for part in _parts(columns, _MOST_WIDTH - names.width):
             drawings.append(arranging.titled(" · ".join(happens.values()), _lanes([names, *part], top)))
     *others, last = drawings
@@ -106,18 +122,21 @@ def _why(event: Event, collective: Collective) -> str:
     )
 
 
-def _names(mesh: MeshSpec, top: float) -> Drawing:
+def _names(mesh: MeshSpec, top: float, devices: Sequence[int]) -> Drawing:
     """Returns the number of each device, and its position along each mesh dimension."""
-    width = _BOX + _PLACE * len(mesh.names) - 3
-    nodes = [
-        _upright(_BOX + _PLACE * at + 7, top, name, shapes.SOFT_INK) for at, name in enumerate(mesh.names)
-    ]
+    x, places = max(_BOX, arranging.text_width(str(devices[-1]), 12) + 8), {}
+    for name, size in mesh.dims:
+        if size > 1:
+            places[name] = x
+            x += max(_PLACE, arranging.text_width(str(size - 1), _SIZE) + 5)
+    nodes = [_upright(left + 7, top, name, shapes.SOFT_INK) for name, left in places.items()]
     for device_id in range(mesh.size):
         y = top + _LANE * device_id + _BOX - 4
-        nodes.append(shapes.text(0, y, str(device_id), bold=True))
-        for at, place in enumerate(mesh.coords(device_id).values()):
-            nodes.append(shapes.text(_BOX + _PLACE * at, y, str(place), size=_SIZE, fill=shapes.SOFT_INK))
-    return Drawing(width, top + _LANE * mesh.size, tuple(nodes))
+        nodes.append(shapes.text(0, y, str(devices[device_id]), bold=True))
+        coords = mesh.coords(device_id)
+        for name, left in places.items():
+            nodes.append(shapes.text(left, y, str(coords[name]), size=_SIZE, fill=shapes.SOFT_INK))
+    return Drawing(x - 3, top + _LANE * mesh.size, tuple(nodes))
 
 
 def _parts(columns: Sequence[Drawing], room: float) -> list[Sequence[Drawing]]:
@@ -138,8 +157,8 @@ def _lanes(columns: Sequence[Drawing], top: float) -> Drawing:
     return replace(beside, nodes=(node("path", d=lines, stroke=shapes.EMPTY, stroke_width=4), *beside.nodes))
 
 
-def _column(event: Event, top: float, when: int) -> Drawing:
-    """Returns an event under its name: boxes before the exchange, its bands, and boxes after it.
+def _column(event: Event, head: Sequence[str], top: float, when: int) -> Drawing:
+    """Returns an event under its head: boxes before the exchange, its bands, and boxes after it.
 
     It is done where `when` is below 0, lit where it is 0, and still to come above.
     """
@@ -151,15 +170,25 @@ def _column(event: Event, top: float, when: int) -> Drawing:
         parts += [bands, _boxes(event.result, (), empty=when > 0)]
     drawn = arranging.beside(parts, 1)
     ink, left = shapes.SOFT_INK if when > 0 else shapes.INK, drawn.width / 2 + (-3 if collective else 4)
-    heads = [
-        _upright(left + 13 * at, top, line, ink, bold=when == 0) for at, line in enumerate(event_head(event))
-    ]
+    heads = [_upright(left + 13 * at, top, line, ink, bold=when == 0) for at, line in enumerate(head)]
     height = top + drawn.height
-    light = shapes.rectangle(-4, -4, drawn.width + 8, height + 4, fill=_LIT, stroke_width=0, radius=5)
-    return Drawing(drawn.width, height, (*([light] if when == 0 else []), *heads, drawn.at(0, top)))
+    light = [_light(drawn.width, height)] if when == 0 else []
+    return Drawing(drawn.width, height, (*light, *heads, drawn.at(0, top)))
 
 
-def _boxes(sharding: Sharding, summed: Sequence[str], *, empty: bool) -> Drawing:
+def _moment(number: int, column: Drawing) -> Drawing:
+    """Returns a column that a page lights when the reader comes to its event."""
+    light = node("g", _light(column.width, column.height), class_="light", visibility="hidden")
+    nodes = (node("g", light, *column.nodes, data_moment=str(number)),)
+    return replace(column, nodes=nodes)
+
+
+def _light(width: float, height: float) -> Node:
+    return shapes.rectangle(-4, -4, width + 8, height + 4, fill=_LIT, stroke_width=0, radius=5)
+
+
+@lru_cache(512)  # the steps of many plans have most of their columns in common
+def _boxes(sharding: Sharding, summed: tuple[str, ...], *, empty: bool) -> Drawing:
     """Returns what each device has, equal data in equal colours, partial sums with stripes."""
     mesh, nodes = sharding.mesh, []
     if empty:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from course_lib.specs.collectives import ROUNDS, Collective, Kind
 from course_lib.specs.mesh import MeshSpec
+
+Number = Any  # one number, or an array of them: then what is computed from it is one too
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class Cluster:
     between: Link
 
 
-def ring_seconds(kind: Kind, num_devices: int, payload_bytes: float, link: Link) -> float:
+def ring_seconds(kind: Kind, num_devices: Number, payload_bytes: Number, link: Link) -> Number:
     """Returns the time of a collective in a ring: each round sends one of as many parts as there are devices.
 
     >>> link = Link(bytes_per_second=1e9, latency_seconds=1e-6, source="")
@@ -76,12 +81,12 @@ def ring_seconds(kind: Kind, num_devices: int, payload_bytes: float, link: Link)
     return ROUNDS[kind] * (num_devices - 1) * (link.latency_seconds + message)
 
 
-def tree_seconds(num_devices: int, payload_bytes: float, link: Link) -> float:
+def tree_seconds(num_devices: Number, payload_bytes: Number, link: Link) -> Number:
     """Returns the time of an all-reduce up and down two binary trees that have half of the payload each.
 
     Source: https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/.
     """
-    return 2 * math.log2(num_devices) * link.latency_seconds + 2 * payload_bytes / link.bytes_per_second
+    return 2 * np.log2(num_devices) * link.latency_seconds + 2 * payload_bytes / link.bytes_per_second
 
 
 def collective_seconds(collective: Collective, cluster: Cluster) -> float:
@@ -90,7 +95,7 @@ def collective_seconds(collective: Collective, cluster: Cluster) -> float:
     Between nodes each device of a node exchanges its part with those of its own place in other nodes.
     """
     sizes = group_sizes(collective.mesh, collective.mesh_dims, cluster.devices_per_node)
-    return group_seconds(collective.kind, *sizes, collective.payload_bytes, cluster)
+    return float(group_seconds(collective.kind, *sizes, collective.payload_bytes, cluster))
 
 
 def group_sizes(mesh: MeshSpec, names: tuple[str, ...], devices_per_node: int) -> tuple[int, int]:
@@ -111,19 +116,22 @@ def group_sizes(mesh: MeshSpec, names: tuple[str, ...], devices_per_node: int) -
     return inside, size // inside
 
 
-def group_seconds(kind: Kind, inside: int, between: int, payload_bytes: float, cluster: Cluster) -> float:
+def group_seconds(
+    kind: Kind, inside: Number, between: Number, payload_bytes: Number, cluster: Cluster
+) -> Number:
     """Returns the time of a collective among `inside` devices of each of `between` nodes."""
-    if between == 1:
-        return _best(kind, inside, payload_bytes, cluster.inside)
-    if inside == 1 or kind is Kind.ALL_TO_ALL:
-        return _best(kind, inside * between, payload_bytes, cluster.between)
+    if kind is Kind.ALL_TO_ALL:
+        link = cluster.inside if between == 1 else cluster.between
+        return ring_seconds(kind, inside * between, payload_bytes, link)
     whole = payload_bytes * (inside * between if kind is Kind.REDUCE_SCATTER else 1)
     within = ring_seconds(Kind.ALL_GATHER, inside, whole, cluster.inside)
     if kind is not Kind.ALL_REDUCE:
         return within + ring_seconds(Kind.ALL_GATHER, between, whole / inside, cluster.between)
-    return 2 * within + _best(kind, between, whole / inside, cluster.between)
+    in_a_node = _best(inside, payload_bytes, cluster.inside)
+    return np.where(between == 1, in_a_node, 2 * within + _best(between, whole / inside, cluster.between))
 
 
-def _best(kind: Kind, num_devices: int, payload_bytes: float, link: Link) -> float:
-    ring = ring_seconds(kind, num_devices, payload_bytes, link)
-    return min(ring, tree_seconds(num_devices, payload_bytes, link)) if kind is Kind.ALL_REDUCE else ring
+def _best(num_devices: Number, payload_bytes: Number, link: Link) -> Number:
+    """Returns the time of an all-reduce by a ring or by trees, whichever is faster."""
+    ring = ring_seconds(Kind.ALL_REDUCE, num_devices, payload_bytes, link)
+    return np.minimum(ring, tree_seconds(num_devices, payload_bytes, link))

@@ -13,7 +13,7 @@ import hashlib
 import json
 import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -94,19 +94,49 @@ class TreeWidget(anywidget.AnyWidget):
         """Returns the state that a page shows first."""
         return self.page_settled(self.state)
 
-    def page_table(self) -> dict[str, Any]:
-        """Returns every view that choices on a page lead to, in the reader's language, as plain JSON values.
+    def page_part(self, state: State) -> str:  # noqa: ARG002 - most have one table
+        """Returns the end of the name of the table that has a state; a page loads each when needed."""
+        return ""
 
-        Returns:
-            `keys`, `views` and `leads_to`, with one entry a state: its key, the number of its view, and the
-            places of the states that its options lead to; and `parts`, to which numbers refer: nodes, which
-            have numbers in place of their attributes and of children that are no texts, and these attributes.
+    def page_tables(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yields the tables of all views that choices on a page lead to, with their files.
+
+        They are in the reader's language, and plain JSON values: `keys`, `views` and `leads_to`, with one
+        entry a state, have its key, the number of its view, and the places of the states that its options
+        lead to, or a place among `files` and a place in that one; `parts`, to which numbers refer, has
+        nodes, which have numbers in place of their attributes and of children that are no texts, and these
+        attributes: their values, behind the place of their names in `names`.
         """
-        states, leads_to = self._reachable()
-        parts: dict[str, int] = {}
-        views = [_number(self.page_tree(state), parts) for state in states.values()]
-        contents = list(map(json.loads, parts))
-        return {"keys": list(states), "views": views, "leads_to": leads_to, "parts": contents}
+        states, following = self._reachable()
+        tables: dict[str, list[str]] = {}
+        for name, state in states.items():
+            tables.setdefault(table_file(self.name, language(), self.page_part(state)), []).append(name)
+        homes = {
+            name: [table, place]
+            for table, names in enumerate(tables.values())
+            for place, name in enumerate(names)
+        }
+        for table, (file, names) in enumerate(tables.items()):
+            parts: dict[tuple[Any, ...], int] = {}
+            views = [_number(self.page_tree(states[name]), parts) for name in names]
+            names_of: dict[tuple[str, ...], int] = {}
+            after = [[homes[other] for other in following[name]] for name in names]
+            yield (
+                file,
+                {
+                    "keys": names,
+                    "views": views,
+                    "leads_to": [[home[1] if home[0] == table else home for home in row] for row in after],
+                    "files": list(tables),
+                    "parts": [_as_json(part, names_of) for part in parts],
+                    "names": list(map(list, names_of)),
+                },
+            )
+
+    def page_table(self) -> dict[str, Any]:
+        """Returns the table that has what a page shows first."""
+        _file, table = next(self.page_tables())
+        return table
 
     def still(self) -> Node:
         """Returns what is shown where there is neither a kernel nor the book's module."""
@@ -144,8 +174,11 @@ class TreeWidget(anywidget.AnyWidget):
             text = json.dumps(self.page_table(), ensure_ascii=False, separators=(",", ":"))
             text = text.replace("<", "\\u003c")
             inside = f'<script type="application/json">{text}</script>{inside}'
-        file, first = table_file(self.name, language()), key(self.page_first())
-        return f'<course-{self.kind} data-table="{file}" data-first="{first}">{inside}</course-{self.kind}>'
+        first = self.page_first()
+        file = table_file(self.name, language(), self.page_part(first))
+        return (
+            f'<course-{self.kind} data-table="{file}" data-first="{key(first)}">{inside}</course-{self.kind}>'
+        )
 
     def __repr__(self) -> str:
         return "\n".join(reading.lines(self.still()))
@@ -161,8 +194,8 @@ class TreeWidget(anywidget.AnyWidget):
             aria_label=self.title,
         )
 
-    def _reachable(self) -> tuple[dict[str, State], list[list[int]]]:
-        """Returns each state that choices lead to, under its key, and the places of those that follow."""
+    def _reachable(self) -> tuple[dict[str, State], dict[str, list[str]]]:
+        """Returns each state that choices lead to, under its key, and the keys of those that follow."""
         first = self.page_first()
         states = {key(first): first}
         following: dict[str, list[str]] = {}
@@ -171,8 +204,7 @@ class TreeWidget(anywidget.AnyWidget):
                 after = self.next_states(states[name])
                 following[name] = [key(state) for state in after]
                 states |= dict(zip(following[name], after, strict=True))
-        places = {name: place for place, name in enumerate(states)}
-        return states, [[places[name] for name in following[state]] for state in states]
+        return states, following
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = super()._repr_mimebundle_(**options) or ({}, {})
@@ -206,14 +238,22 @@ class Explorer(TreeWidget):
     kind = "explorer"
 
 
-def _number(tree: Node | str, parts: dict[str, int]) -> int | str:
+def _number(tree: Node | str, parts: dict[tuple[Any, ...], int]) -> int | str:
     """Returns the number of a node among different nodes and attributes; a text is left as it is."""
     if isinstance(tree, str):
         return tree
     tag, attributes, *children = tree
-    whose = parts.setdefault(json.dumps(attributes), len(parts))
-    whole = json.dumps([tag, whose, *(_number(child, parts) for child in children)])
+    whose = parts.setdefault(tuple(attributes.items()), len(parts))
+    whole = tag, whose, *(_number(child, parts) for child in children)
     return parts.setdefault(whole, len(parts))
+
+
+def _as_json(part: tuple[Any, ...], names_of: dict[tuple[str, ...], int]) -> list[Any]:
+    """Returns a node as a list, and attributes, which are pairs, as values behind their names' place."""
+    if part and not isinstance(part[0], tuple):
+        return list(part)
+    names = tuple(name for name, _value in part)
+    return [names_of.setdefault(names, len(names_of)), *(value for _name, value in part)]
 
 
 def key(state: State) -> str:
@@ -226,6 +266,6 @@ def key(state: State) -> str:
     return hashlib.blake2s(text.encode(), digest_size=4).hexdigest()
 
 
-def table_file(name: str, code: str) -> str:
-    """Returns the name of the file with the views of a widget in a language."""
-    return f"{name}.{code}.json"
+def table_file(name: str, code: str, part: str = "") -> str:
+    """Returns the name of the file with the views of a widget, or with a part of them, in a language."""
+    return f"{name}{part}.{code}.json"

@@ -35,6 +35,24 @@ def numbers(path: Path, values: Iterable[int]) -> Choice:
 
 
 @dataclass(frozen=True)
+class Switch:
+    """What is on or off; one click changes it."""
+
+    path: Path
+    text: str
+    is_on: bool
+
+
+@dataclass(frozen=True)
+class Slider:
+    """One of several values that have an order, such as sizes; only the chosen one is named."""
+
+    path: Path
+    label: str
+    options: Sequence[tuple[Any, str]]
+
+
+@dataclass(frozen=True)
 class Field:
     """A number or a line of text that the reader types.
 
@@ -63,7 +81,7 @@ class Move:
     idle: bool = False
 
 
-Control = Choice | Field | Move
+Control = Choice | Switch | Slider | Field | Move
 
 
 @dataclass(frozen=True)
@@ -93,13 +111,15 @@ def group_node(group: Group, state: State) -> Node:
 
 
 def leads_to(control: Control) -> list[Any]:
-    """Returns the values that clicks on a control set, in the order in which it shows them.
+    """Returns the values that a reader can set with a control, in the order in which it shows them.
 
     >>> leads_to(Choice(("size",), [(2, "two"), (4, "four")])), leads_to(Move(("move",), 1, "Forward"))
     ([2, 4], [1])
     """
-    if isinstance(control, Choice):
+    if isinstance(control, Choice | Slider):
         return [value for value, _text in control.options]
+    if isinstance(control, Switch):
+        return [not control.is_on]
     return [control.value] if isinstance(control, Move) else []
 
 
@@ -107,12 +127,18 @@ def _pieces(control: Control, state: State) -> list[Node]:
     if isinstance(control, Move):
         idle = "true" if control.idle else None
         return [_input(control, "button", json.dumps(control.value), value=control.text, aria_disabled=idle)]
+    if isinstance(control, Switch):
+        checked = "" if control.is_on else None
+        box = _input(control, "checkbox", json.dumps(not control.is_on), checked=checked)
+        return [node("label", box, node("span", *words(control.text)), class_="choice")]
     chosen: Any = reduce(getitem, control.path, cast(Any, state))
     if isinstance(control, Field):
         is_text, value = control.kind == "text", "" if chosen is None else str(chosen)
         limits: dict[str, Any] = {"min": control.least, "max": control.most, "step": control.step}
         field = _input(control, control.kind, **({} if is_text else limits), value=value)
         return [node("label", node("span", control.label), field, class_="line" if is_text else "number")]
+    if isinstance(control, Slider):
+        return [_slider(control, leads_to(control).index(chosen))]
     name = "-".join(map(str, control.path))
     radios = (
         _input(control, "radio", json.dumps(value), name=name, checked="" if value == chosen else None)
@@ -122,6 +148,15 @@ def _pieces(control: Control, state: State) -> list[Node]:
         node("label", radio, node("span", *words(text)), class_="choice")
         for radio, (_value, text) in zip(radios, control.options, strict=True)
     ]
+
+
+def _slider(control: Slider, at: int) -> Node:
+    """Returns a slider that stands at one of its places, and the text of that place."""
+    text, last = control.options[at][1], str(len(control.options) - 1)
+    told = {"aria_label": control.label, "aria_valuetext": text}
+    values = json.dumps(leads_to(control))
+    place = _input(control, "range", values, min="0", max=last, step="1", value=str(at), **told)
+    return node("div", place, node("span", text, aria_hidden="true"), class_="slider")
 
 
 def _input(control: Control, kind: str, value_set: str | None = None, **attributes: Any) -> Node:

@@ -44,7 +44,7 @@ def facts(values: Mapping[str, object]) -> Node:
     return node("dl", *rows, class_="facts")
 
 
-def panel(heading: str, content: Node, notes: Sequence[str] = ()) -> Node:
+def panel(heading: str, content: Node, notes: Sequence[str | Node] = ()) -> Node:
     """Returns a picture under its heading, with lines of text below."""
     lines = [node("ul", *(node("li", note) for note in notes), class_="notes")] if notes else []
     return node("div", node("h3", heading), content, *lines, class_="panel")
@@ -76,6 +76,15 @@ def usable(drawings: Sequence[Drawing], name: str) -> Node:
     """Returns drawings that flow like words and hold cards which the reader can press."""
     shown = [arranging.part_of_a_page(drawing) for drawing in drawings]
     return node("div", *shown, class_="flow", role="group", aria_label=name)
+
+
+def moments(text: str, most: int) -> list[Node]:
+    """Returns what lights the moments of an image one by one, from none up to so many, and says each.
+
+    No state has it: the module hears it, and reads the line of a moment off the image's description.
+    """
+    line = node("input", type="range", class_="moment", min="0", max=str(most), value="0")
+    return [node("label", node("span", text), line, class_="moments"), spoken("lit_line", "")]
 
 
 def spoken(class_: str, text: str, **attributes: str) -> Node:

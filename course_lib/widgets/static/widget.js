@@ -19,8 +19,13 @@ const STYLE = `
     min-height: 1.75rem; }
   .choice:hover span { border-color: currentColor; }
   .choice input:checked + span { background: #1F5FBF; border-color: #1F5FBF; color: #FFF; font-weight: 600; }
-  .choice:has(:focus-visible), input:is([type=button], [type=number], [type=text]):focus-visible, button:focus-visible,
-  .flow:focus-visible, summary:focus-visible, .listing:focus-visible { outline: 3px solid currentColor;
+  .choice input[type=checkbox] + span::before { content: "○ " / ""; }
+  .choice input[type=checkbox]:checked + span::before { content: "✓ " / ""; }
+  .slider { display: flex; gap: .7rem; align-items: center; min-width: 0; max-width: 100%; }
+  .slider span { align-self: baseline; white-space: nowrap; }
+  .slider input { width: 12rem; min-width: 0; height: 1.5rem; margin: 0; accent-color: #1F5FBF; cursor: pointer; }
+  .choice:has(:focus-visible), .slider input:focus-visible, input:is([type=button], [type=number], [type=text]):focus-visible, button:focus-visible,
+  .flow:focus-visible, .moment:focus-visible, summary:focus-visible, .listing:focus-visible { outline: 3px solid currentColor;
     outline-offset: 2px; }
   input[type=button] { font: inherit; color: inherit; background: transparent; cursor: pointer; padding: .1rem .8rem;
     border: 1px solid currentColor; border-radius: 8px; min-height: 1.75rem; }
@@ -39,10 +44,11 @@ const STYLE = `
   .panel { min-width: 0; max-width: 100%; }
   h3 { all: unset; display: block; font-weight: 600; margin-bottom: .4rem; }
   .flow { display: flex; flex-wrap: wrap; gap: .5rem .4rem; overflow-x: auto; padding: 10px; border-radius: 8px;
-    background: #FCFCFA; }
+    background: #FCFCFA; filter: var(--course-picture, none); }
   .flow svg { display: block; flex: none; overflow: visible; font-family: inherit; }
   .fits { display: block; } .fits svg { max-width: 100%; height: auto; }
   .notes { margin: .4rem 0 0; padding: 0; list-style: none; font-size: .85em; }
+  .fits + .notes { max-width: 25rem; }
   [data-device] { cursor: pointer; outline: none; }
   .edge { transition: stroke-width .1s; }
   .same .edge { stroke: #1B1F24; stroke-width: 2; stroke-dasharray: 4 3; }
@@ -50,6 +56,10 @@ const STYLE = `
   [data-device]:focus-visible .edge { stroke: #1F5FBF; stroke-width: 4.5; }
   .outline.same { visibility: visible; stroke: #1B1F24; stroke-width: 4; pointer-events: none; }
   .grid { pointer-events: none; }
+  .moments { display: flex; flex-wrap: wrap; gap: .2rem .8rem; align-items: center; }
+  .moment { accent-color: #1F5FBF; width: 14rem; max-width: 100%; margin: 0; }
+  .lit_line { margin: .2rem 0 .4rem; min-height: 1lh; font-weight: 600; }
+  .lit > .light { visibility: visible; } .ahead { opacity: .35; }
   .refusal { border-left: 5px solid #D9822B; padding: .5rem .9rem; margin: .9rem 0; white-space: pre-line;
     background: color-mix(in srgb, #D9822B 10%, transparent); }
   .refusal strong { display: block; }
@@ -64,12 +74,15 @@ const STYLE = `
   .runs { margin: .6rem 0; padding: 0; list-style: none; font-variant-numeric: tabular-nums; }
   .runs li { display: grid; grid-template-columns: auto 1fr; gap: 0 .6rem; align-items: baseline; }
   :is(.why, .verdict) + :is(.panels, .panel) { margin-top: .9rem; }
-  .exchanges { margin: 0; padding-left: 1.6rem; font-size: .85em; }
-  .runs .flow { padding: 0 4px; } .runs .refusal { grid-column: 2; }
+  .exchanges { margin: 0; padding-left: 1.6rem; font-size: .85em; columns: 17rem; }
+  .runs .flow { padding: 0 4px; } .limits .flow { grid-column: 2; width: fit-content; max-width: 100%; margin: .1rem 0 .6rem; padding-bottom: 4px; }
+  .limits { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(21rem, 100%), 1fr)); gap: 0 1.5rem; }
+  .tensors { gap: 1rem 1.4rem; }
+  .runs .refusal { grid-column: 2; }
   .late { display: none; margin: .6rem 0 0; font-size: .85em; }
   .busy .late { display: block; animation: appear 1.5s steps(2, jump-none); }
   @keyframes appear { from, to { visibility: hidden; max-height: 0; margin: 0; } }
-  @container (max-width: 34rem) { fieldset { grid-template-columns: 1fr; } }
+  @container (max-width: 34rem) { fieldset { grid-template-columns: minmax(0, 1fr); } .slider { flex-wrap: wrap; gap: 0 .7rem; } }
   code { font: .93em ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
   .listings { margin-top: .9rem; } summary { width: fit-content; font-weight: 600; cursor: pointer; }
   .listings .options { margin: .6rem 0; }
@@ -127,7 +140,7 @@ function mount(host, listener) {
   const style = document.createElement("style");
   style.textContent = STYLE;
   root.append(style);
-  let widget, device = "0", listing, unfolded = false, pressed = "";
+  let widget, device = "0", listing, unfolded = false, pressed = "", moment = 0;
 
   /** Marks a device and all that shows the same block; the card's own text says what it holds. */
   function look(number) {
@@ -148,13 +161,29 @@ function mount(host, listener) {
       if (each.localName === "input") each.checked = shown;
       else each.hidden = !shown;
     }
+    const slider = widget.querySelector(".moment");
+    if (slider) light(slider);
     const says = widget.querySelector(".says");
     if (says) says.textContent = card?.getAttribute("aria-label") ?? "";
     return card;
   }
 
+  /** Lights the moment that the reader has come to, and says what happens then; at 0 none is lit. */
+  function light(slider) {
+    slider.value = moment;
+    const now = slider.valueAsNumber - 1;
+    for (const each of widget.querySelectorAll("[data-moment]")) {
+      each.classList.toggle("lit", Number(each.dataset.moment) === now);
+      each.classList.toggle("ahead", now >= 0 && Number(each.dataset.moment) > now);
+    }
+    const lines = slider.closest(".panel").querySelector("[role=img]").getAttribute("aria-label").split("\n");
+    widget.querySelector(".lit_line").textContent = lines[now] ?? "";
+    slider.setAttribute("aria-valuetext", lines[now] ?? "–");
+  }
+
   const late = () => widget.classList.add("busy");
   const choose = (input) => {
+    if (input.matches(".moment")) { moment = input.valueAsNumber; return light(input); }
     if (!input.dataset.listing) { late(); return listener.change(input); }
     listing = input.dataset.listing;
     widget.querySelector(".copied").textContent = "";
@@ -165,6 +194,7 @@ function mount(host, listener) {
     if (!confirm || !pressed.startsWith("Arrow")) choose(target);
     else confirm.textContent = confirm.dataset.text;
   });
+  root.addEventListener("input", ({ target }) => target.matches(".moment") && choose(target));
   root.addEventListener("focusin", ({ target }) => target.role === "button" && look(target.dataset.device));
   root.addEventListener("click", ({ target }) => {
     const marked = target.closest("[data-device]");
@@ -184,11 +214,11 @@ function mount(host, listener) {
       if (target.type === "radio") target.checked = true;
       choose(target);
     }
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     const cards = [...widget.querySelectorAll("[role=button]")], at = cards.indexOf(target);
-    if (!step || at < 0) return;
+    const next = at < 0 ? undefined : reached(cards, at, event.key);
+    if (!next) return;
     event.preventDefault();
-    cards[(at + step + cards.length) % cards.length].focus();
+    next.focus();
   });
   return (tree, due = true) => {
     unfolded = widget?.querySelector("details")?.open ?? unfolded; // also when choices without one come between
@@ -197,6 +227,20 @@ function mount(host, listener) {
     if (!widget.isConnected) root.append(widget);
     look();
   };
+}
+
+/** Returns the card that a key leads to: the next one, the nearest one below or above, the first or the last. */
+function reached(cards, at, key) {
+  const ends = { Home: cards[0], End: cards.at(-1) };
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[key], down = { ArrowDown: 1, ArrowUp: -1 }[key];
+  if (step) return cards[(at + step + cards.length) % cards.length];
+  if (!down) return ends[key];
+  const from = cards[at].getBoundingClientRect();
+  const away = (card) => {
+    const { left, top } = card.getBoundingClientRect();
+    return down * (top - from.top) < from.height / 2 ? Infinity : Math.hypot(left - from.left, top - from.top);
+  };
+  return cards.reduce((best, card) => (away(card) < away(best) ? card : best), cards[at]);
 }
 
 /** Copies the program that is shown, and says so. */
@@ -211,6 +255,7 @@ const isPlain = ({ key, altKey, ctrlKey, metaKey, shiftKey }) =>
 
 const valueOf = ({ type, value, dataset }) => {
   if (type === "number") return value === "" ? null : Number(value);
+  if (type === "range") return JSON.parse(dataset.value)[value];
   return type === "text" ? value : JSON.parse(dataset.value);
 };
 
@@ -241,17 +286,27 @@ export default {
   },
 };
 
-/** Returns what gives the view of a key. A number in a view stands for the part of that number. */
-function reading({ keys, views, leads_to, parts }) {
+/** Returns what gives the view at a place. A number in a view stands for the part of that number. */
+function reading({ keys, views, leads_to, files, parts, names }) {
+  const attributesOf = (part) => { // what a notebook carries that was run with an earlier version has objects
+    if (!Array.isArray(part)) return part;
+    const [named, ...values] = part;
+    return Object.fromEntries(names[named].map((name, at) => [name, values[at]]));
+  };
   const whole = (value) => {
     if (typeof value !== "number") return value;
     const [tag, attributes, ...children] = parts[value];
-    return [tag, parts[attributes], ...children.map(whole)];
+    return [tag, attributesOf(parts[attributes]), ...children.map(whole)];
   };
-  return (key) => {
-    const place = keys.indexOf(key);
-    if (place >= 0) return { view: whole(views[place]), leads_to: leads_to[place].map((each) => keys[each]) };
-  };
+  const at = (place) => place in keys && { key: keys[place], view: whole(views[place]), leads_to: leads_to[place] };
+  return { at, files, of: (key) => at(keys.indexOf(key)) };
+}
+
+/** Returns which of the options of a widget the reader chose: a slider has several. */
+function option(root, input) {
+  const inputs = [...root.querySelectorAll("input")], counts = inputs.map(({ type, max }) => (type === "range" ? max : 0));
+  return inputs.indexOf(input) + counts.slice(0, inputs.indexOf(input)).reduce((sum, count) => sum + Number(count), 0)
+    + (input.type === "range" ? Number(input.value) : 0);
 }
 
 const tables = {}; // one for all widgets of a page that show the same
@@ -268,19 +323,24 @@ const kept = (name) => {
 class Widget extends HTMLElement {
   async connectedCallback() {
     if (this.shadowRoot) return; // moved in the page: the shadow tree came along
+    await this.near?.();
     const script = this.querySelector("script[type='application/json']"), { table, first } = this.dataset;
-    const read = script ? reading(JSON.parse(script.textContent)) : await fetched(table);
+    let read = script ? reading(JSON.parse(script.textContent)) : await fetched(table);
     this.replaceChildren();
     const [name] = table.split(".");
     let now;
     const display = (next) => { now = next; show(next.view); };
-    const show = mount(this, { change: (input) => {
-      const key = now.leads_to[[...this.shadowRoot.querySelectorAll("input")].indexOf(input)];
-      display(read(key));
+    const show = mount(this, { change: async (input) => {
+      let next = now.leads_to[option(this.shadowRoot, input)];
+      if (Array.isArray(next)) { // its view is in another table
+        const [file, place] = next;
+        [read, next] = [await fetched(read.files[file]), place];
+      }
+      display(read.at(next));
       this.predicted();
-      this.keep(name, key);
+      this.keep(name, now.key);
     } });
-    display(read(kept(name).key) ?? read(first)); // nothing where another version of the course kept it
+    display(read.of(kept(name).key) || read.of(first)); // nothing where another version of the course kept it
   }
 
   /** Keeps the choice in a puzzle for the next visit, and how good the best so far is. */
@@ -298,6 +358,17 @@ class Widget extends HTMLElement {
     if (!verdict) return;
     const detail = { id: verdict.dataset.predicted, right: verdict.dataset.right === "true" };
     this.dispatchEvent(new CustomEvent("course-predicted", { detail, bubbles: true, composed: true }));
+  }
+}
+
+/** A puzzle asks for its table when the reader comes near: a page has many. */
+class Puzzle extends Widget {
+  near() {
+    return new Promise((done) => new IntersectionObserver((seen, watch) => {
+      if (!seen.some((each) => each.isIntersecting)) return;
+      watch.disconnect();
+      done();
+    }, { rootMargin: "100%" }).observe(this));
   }
 }
 
@@ -332,7 +403,7 @@ class Solved extends HTMLElement {
 
 const elements = {
   "course-explorer": class extends Widget {}, "course-prediction": class extends Widget {},
-  "course-puzzle": class extends Widget {}, "course-score": Score, "course-solved": Solved,
+  "course-puzzle": Puzzle, "course-score": Score, "course-solved": Solved,
 };
 for (const [name, element] of Object.entries(elements))
   if (!globalThis.customElements?.get(name)) globalThis.customElements?.define(name, element);

@@ -1,1 +1,1 @@
-"""Scaling out."""
+"""How long a training step takes on devices that one does not have."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.i18n import _
-from course_lib.measured.files import Record, load
-from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
-from course_lib.pictures.figures import Figure, framed
+from course_lib.measured.files import Record
 from course_lib.specs.machines import Cluster, Device, Link
 from course_lib.specs.mesh import MeshSpec
-from lessons.scale.how_long.cost import StepCosts
-from lessons.scale.how_long.networks import transformer
+from lessons.scale.cost import StepCosts
+from lessons.scale.networks import transformer
 
 NETWORK = transformer(sequence=32, features=128, heads=6, vocabulary=96, size=32, hidden=768)
 _SPLITS = {"batch": "batch", "heads": "model", "hidden": "model"}
@@ -26,17 +23,6 @@ _CASES = (
 PLANS = {str(mesh): (mesh, splits) for mesh, splits in _CASES}
 _CALIBRATED_ON = ("batch 8", "batch 4 × model 2", "batch 4")
 _UNIT = Cluster(Device("", 1.0, 0.0, float("inf"), ""), 8, Link(1.0, 0.0, ""), Link(1.0, 0.0, ""))
-
-
-def measured_steps() -> Figure:
-    """Returns a picture of what is predicted for the steps that were measured, as parts of their times."""
-    found = predictions(load("how_long-steps").steps)
-    bars = []
-    for each, seconds in found:
-        case = _("{mesh}, batch of {batch_size}", mesh=each.mesh, batch_size=each.batch_size)
-        bars.append(Bar(case, seconds / each.seconds, f"{seconds / each.seconds:.2f}"))
-    groups = [Bars(_("Predicted time / measured time"), tuple(bars))]
-    return framed(_("Steps of the block on virtual devices"), [bars_drawing(groups)], bar_lines(groups))
 
 
 def predictions(found: list[Record]) -> list[tuple[Record, float]]:

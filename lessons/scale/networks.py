@@ -1,4 +1,4 @@
-"""The networks of this lesson, declared by the axes of their tensors, and the machines that they run on."""
+"""The networks of this part, declared by the axes of their tensors, and the machines that they run on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _BLOCK_VARIABLES: dict[str, Axes] = {
     "down": ("hidden", "features"),
 }
 _ATTENTION = "scores", "shares", "dropped"
-_DROPPED = {"dropped": "shares", "dropped_2": "attended", "dropped_3": "made"}  # and out of what
+# What dropout makes, and out of what
+_DROPPED = {"dropped": "shares", "dropped_2": "attention output", "dropped_3": "MLP output"}
 _BLOCK_SUMS = (
     Sum("squares_1", TOKENS, ("x",)),
     Sum("normed_1", _VALUES, ("x", "squares_1", "gain_1")),
@@ -36,15 +37,15 @@ _BLOCK_SUMS = (
     Sum("shares", _SCORES, ("scores",)),
     Sum("dropped", _SCORES, ("shares",), kept=1.5),
     Sum("mixed", _BY_HEAD, ("dropped", "values")),
-    Sum("attended", _VALUES, ("mixed", "out"), kept=0),
-    Sum("dropped_2", _VALUES, ("attended",), kept=0.5),
+    Sum("attention output", _VALUES, ("mixed", "out"), kept=0),
+    Sum("dropped_2", _VALUES, ("attention output",), kept=0.5),
     Sum("x_2", _VALUES, ("x", "dropped_2")),
     Sum("squares_2", TOKENS, ("x_2",)),
     Sum("normed_2", _VALUES, ("x_2", "squares_2", "gain_2")),
     Sum("units", (*TOKENS, "hidden"), ("normed_2", "up")),
     Sum("active", (*TOKENS, "hidden"), ("units", "up_bias")),
-    Sum("made", _VALUES, ("active", "down"), kept=0),
-    Sum("dropped_3", _VALUES, ("made",), kept=0.5),
+    Sum("MLP output", _VALUES, ("active", "down"), kept=0),
+    Sum("dropped_3", _VALUES, ("MLP output",), kept=0.5),
     Sum("x_3", _VALUES, ("x_2", "dropped_3")),
 )
 
@@ -75,7 +76,7 @@ def transformer(
         vocabulary: how many tokens there are.
         size: of a query and of a key in a head; `features / heads` where it is not given.
         hidden: the units of the first dense layer; `4 * features` where it is not given.
-        dropout: whether the shares of attention and what each half of a block makes are dropped out.
+        dropout: whether the shares of attention and what each sublayer makes are dropped out.
         fused_attention: whether scores and shares never reach the memory (https://arxiv.org/abs/2205.14135).
 
     Source: https://arxiv.org/abs/1706.03762 (Attention Is All You Need).
@@ -87,13 +88,13 @@ def transformer(
             "embedding": ("vocabulary", "features"),
             "position": ("sequence", "features"),
             **_BLOCK_VARIABLES,
-            "head": ("features", "vocabulary"),
+            "unembedding": ("features", "vocabulary"),
         },
         sums=(
             Sum("embedded", _VALUES, ("tokens", "embedding"), is_lookup=True),
             Sum("x", _VALUES, ("embedded", "position")),
             *_block_sums(num_blocks, dropout, fused_attention),
-            Sum("logits", (*TOKENS, "vocabulary"), ("x_3", "head")),
+            Sum("logits", (*TOKENS, "vocabulary"), ("x_3", "unembedding")),
             Sum("largest", TOKENS, ("logits",)),
             Sum("exponentials", TOKENS, ("logits",)),
             Sum("losses", TOKENS, ("logits",)),
@@ -133,11 +134,12 @@ def classifier(*layers: int) -> Architecture:
     sums, value = [], "rows"
     for at, pair in enumerate(itertools.pairwise(names), start=1):
         variables |= {f"W{at}": pair, f"b{at}": pair[1:]}
+        product, made = f"{value} @ W{at}", f"layer {at}"
         sums += [
-            Sum(f"product_{at}", (BATCH, pair[1]), (value, f"W{at}")),
-            Sum(f"y{at}", (BATCH, pair[1]), (f"product_{at}", f"b{at}")),
+            Sum(product, (BATCH, pair[1]), (value, f"W{at}")),
+            Sum(made, (BATCH, pair[1]), (product, f"b{at}")),
         ]
-        value = f"y{at}"
+        value = made
     ends = [Sum(name, (BATCH,), (value,)) for name in ("largest", "exponentials", "losses")]
     return Architecture(
         "classifier",

@@ -10,9 +10,9 @@ from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
 from course_lib.specs.step import Event, network_step
 from course_lib.widgets.controls import Choice, Group, State
-from lessons.scale.how_long.networks import transformer
+from lessons.scale.networks import transformer
 
-NETWORK = transformer(sequence=8, features=32, heads=4, vocabulary=12, hidden=64)
+NETWORK = transformer(sequence=10, features=32, heads=4, vocabulary=12, hidden=128)
 MESHES = {f"{data}x{8 // data}": MeshSpec([(BATCH, data), ("model", 8 // data)]) for data in (8, 4, 2)}
 SPLITS = {BATCH: BATCH, "heads": "model", "hidden": "model"}
 

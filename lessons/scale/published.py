@@ -20,9 +20,9 @@ from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.machines import Cluster, Device, Link, collective_seconds, ring_seconds
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH
-from lessons.scale.how_long.cost import MIXED, STAGE, Cost, Recompute, StepCosts
-from lessons.scale.how_long.networks import CLUSTERS, classifier, transformer
-from lessons.scale.how_long.planner import TENSOR_PARALLEL
+from lessons.scale.cost import MIXED, STAGE, Cost, Recompute, StepCosts
+from lessons.scale.networks import CLUSTERS, classifier, transformer
+from lessons.scale.planner import TENSOR_PARALLEL
 
 _BOOK, _PLAYBOOK = "jax-ml.github.io/scaling-book", "huggingface.co/spaces/nanotron/ultrascale-playbook"
 _V5P = Device("TPU v5p", 4.59e14, 96e9, 2.8e12, _BOOK)  # whose links send both ways along one axis at once

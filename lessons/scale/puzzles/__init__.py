@@ -1,0 +1,1 @@
+"""Puzzles: sixteen layouts and plans to find, on a page of their own."""
