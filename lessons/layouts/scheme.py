@@ -9,14 +9,14 @@ from dataclasses import replace
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.cells import Line, Place, cell
+from course_lib.pictures.cells import Place, cell, shade, words_in
 from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import node
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.plan import BATCH, Axes, Plan
 from course_lib.specs.sharding import Block
 
-_GAP, _WIDTH, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 11.0, 10.0
+_GAP, _WIDTH, _NOTE_SIZE = 22.0, 500.0, 11.0
 _COLUMN = (_WIDTH - 2 * _GAP) / 3  # so that three tensors stand in one row
 _LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 28.0
 
@@ -123,7 +123,7 @@ def drawn(scheme: Scheme, name: str, title: str, column: float, *, first: int = 
     width, height = max(x + width for x, _y, width, _h in places), max(y + h for _x, y, _w, h in places)
     parts = []
     for at, (block, place) in enumerate(zip(blocks, places, strict=True)):
-        label = _label(_holders(scheme, block.devices), place)
+        label = words_in(place, _holders(scheme, block.devices))
         nodes = cell(place, *label, fill=colours[name, block.devices])
         parts.append(node("g", *nodes, class_="part", data_block=str(at)))
     notes = arranging.lines_of_text(
@@ -131,18 +131,6 @@ def drawn(scheme: Scheme, name: str, title: str, column: float, *, first: int = 
     )
     blocks_drawn = Drawing(width, height, tuple(parts))
     return replace(arranging.titled(title, arranging.stacked([blocks_drawn, notes], 4)), width=column)
-
-
-def _label(content: str, place: Place) -> list[Line]:
-    """Returns the numbers of devices in the middle of a block, on as many lines as its width asks for."""
-    _x, _y, width, height = place
-    words, longest = content.split(), max(map(len, content.split()))
-    on_a_line = max(int((width - 2) / (arranging.text_width("0", _LABEL_SIZE) * (longest + 1))), 1)
-    on_a_line = math.ceil(len(words) / math.ceil(len(words) / on_a_line))  # lines of about one length
-    lines = [" ".join(words[at : at + on_a_line]) for at in range(0, len(words), on_a_line)]
-    size = min(_LABEL_SIZE, height / (1.1 * len(lines)), width / (0.58 * max(map(len, lines))))
-    top = -size * 1.1 * len(lines) / 2
-    return [Line(line, top + size * (1.1 * row + 0.9), size, bold=True) for row, line in enumerate(lines)]
 
 
 def _holders(scheme: Scheme, devices: Devices) -> str:
@@ -154,16 +142,7 @@ def _colours(scheme: Scheme, first: int) -> Colours:
     blocks = [(name, each.devices) for name, sharding in scheme.shardings.items() for each in sharding.blocks]
     shared = {block: shapes.EMPTY for block in blocks if len(block[1]) == scheme.plan.mesh.size}
     others = (block for block in dict.fromkeys(blocks) if block not in shared)
-    return shared | {block: _colour(at) for at, block in enumerate(others, first)}
-
-
-def _colour(data: int) -> str:
-    """Returns a colour for a number of data; those that the palette lacks are its colours, made lighter."""
-    strong = shapes.PALETTE[data % len(shapes.PALETTE)]
-    if data < len(shapes.PALETTE):
-        return strong
-    channels = (int(strong[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{(channel + 2 * 255) // 3:02X}" for channel in channels)
+    return shared | {block: shade(at) for at, block in enumerate(others, first)}
 
 
 def _place(scheme: Scheme, name: str, block: Block) -> Place:

@@ -1,14 +1,16 @@
-"""Pictures of who takes part in a training: rows of boxes, and bars that say what goes between them."""
+"""Pictures of who takes part in a training: rows of boxes with bars between them, or lanes over time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
+from course_lib.pictures.cells import Line as Label
 from course_lib.pictures.cells import cell, colour
 from course_lib.pictures.figures import Figure, framed
 from course_lib.pictures.shapes import Node, node
@@ -16,6 +18,7 @@ from course_lib.widgets import pieces
 
 WIDTH = 660.0  # that no row exceeds
 _HEAD, _LINE, _PAD, _GAP, _SIZE, _LEAST_LINK = 24.0, 24.0, 8.0, 12.0, 12.0, 300.0
+_LANE, _LEFT = 30.0, 80.0  # of a timeline
 
 
 @dataclass(frozen=True)
@@ -126,3 +129,31 @@ def _link(sentence: str, width: float) -> Drawing:
     wide, height = max(width, words.width + 2 * _PAD), words.height + 8
     bar = cell((0.5, 0.5, wide - 1, height - 1), fill=shapes.EMPTY, dashes="4 3")
     return Drawing(wide, height, (*bar, words.at(_PAD, 3)))
+
+
+# What one does for some time: what the bar says, its units of time, the fill of its cell, its edge.
+Span = tuple[str, int, str | int, dict[str, Any]]
+WAITING: dict[str, Any] = {"dashes": "4 3"}  # an edge
+
+
+def timeline(heading: str, lanes: Mapping[str, Sequence[Span]], unit: float) -> tuple[Drawing, list[str]]:
+    """Returns lanes under a heading, a unit of time `unit` wide, and the same in words."""
+    nodes, words, width = list[Node](), [heading], _LEFT
+    for at, (name, spans) in enumerate(lanes.items()):
+        x, y = _LEFT, at * _LANE
+        nodes.append(shapes.text(0, y + 16, name))
+        for says, units, fill, edge in spans:
+            nodes += cell((x, y, units * unit, _LINE), Label(says), fill=fill, **edge)
+            x += units * unit
+        width = max(width, x)
+        words.append(f"{name}: " + _(", ").join(span[0] for span in spans))
+    return arranging.titled(heading, Drawing(width, len(lanes) * _LANE, tuple(nodes))), words
+
+
+def arrow(x: float, top: float, bottom: float, says: str = "", left: bool = False) -> tuple[Node, ...]:
+    """Returns an arrow from `top` to `bottom`, which may lie above, and what goes along it."""
+    back = 7 if bottom > top else -7
+    line = f"M{x} {top}V{bottom}M{x - 5} {bottom - back}L{x} {bottom}L{x + 5} {bottom - back}"
+    aside, anchor = (x - 8, "end") if left else (x + 8, "start")
+    label = shapes.text(aside, (top + bottom) / 2 + 4, says, anchor=anchor)
+    return node("path", d=line, fill="none", stroke=shapes.INK, stroke_width=1.5), label

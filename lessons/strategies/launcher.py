@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
@@ -230,15 +231,45 @@ def behind_a_proxy(program: Program, **variables: str) -> Cluster:
     return cluster
 
 
-def run_batch(script: Path, *arguments: str, **variables: str) -> tuple[int, list[str]]:
-    """Returns the exit status of a batch script and the lines that it printed; what it starts ends with it.
+@dataclass(frozen=True)
+class JobReport(TaskReport):
+    """What a job printed, and its status.
 
-    It runs in its own folder, where stand-ins for Slurm's commands lie.
+    Attributes:
+        requeued: whether its script put it back into the queue.
     """
-    folder = script.parent.resolve()
-    path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    port = str(20_000 + os.getpid() % 6_000 * 2)  # and the next one: one for each task
-    own = {**processes.OF_EACH, "no_grpc_proxy": "localhost", "PATH": path, "PORT": port, **variables}
-    command = ["bash", "-c", 'cd "$0" && exec bash "$@"', str(folder), script.name, *arguments]
+
+    requeued: bool = False
+
+
+def run_batch(
+    script: Path, folder: str | os.PathLike[str], *, kill_after: str = "", terminate_after: str = ""
+) -> JobReport:
+    """Runs a batch script as a job, and returns what its task 0 printed; what it starts ends with it.
+
+    It runs in its own folder, where stand-ins for Slurm's commands lie; srun's label `0: ` is left out.
+
+    Args:
+        script: the batch script.
+        folder: that of the checkpoints.
+        kill_after: words of task 0 after which task 1 gets SIGKILL, such as "step 4 ".
+        terminate_after: words of task 0 after which both get SIGTERM.
+    """
+    beside = script.parent.resolve()
+    own = {
+        **processes.OF_EACH,
+        "no_grpc_proxy": "localhost",
+        "PATH": f"{beside}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PORT": str(20_000 + os.getpid() % 6_000 * 2),  # and the next one: one for each task
+        "SLURM_JOB_ID": "17",
+        "CHECKPOINTS": str(folder),
+        "SIGKILL_AFTER": kill_after,
+        "SIGTERM_AFTER": terminate_after,
+        "WAIT": "2",
+    }
+    told = [script.name, "--pause", "0.5"]  # a signal falls between two steps
+    command = ["bash", "-c", 'cd "$0" && exec bash "$@"', str(beside), *told]
     done = processes.run(command, seconds=LIMIT_SECONDS, environment=own)
-    return done.returncode, done.stdout.splitlines()
+    printed = done.stdout.splitlines()
+    lines = tuple(line.removeprefix("0: ") for line in printed if not line.startswith("1: "))
+    return JobReport(script.stem, lines, done.returncode, requeued="scontrol requeue 17" in printed)

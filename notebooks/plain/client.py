@@ -5,8 +5,8 @@ python client.py FOLDER [--steps 5]
 
 import argparse
 import faulthandler
-import os
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -17,73 +17,28 @@ parser.add_argument("folder", nargs="?", help="that all clients see")
 parser.add_argument("--steps", type=int, default=5)
 options = parser.parse_args()
 
-clients = len(os.environ.get("DTENSOR_JOBS", "alone").split(","))
-assert 8 % clients == 0, "clients must divide the eight devices"
-assert options.folder or clients == 1, "several need one FOLDER"
+alone = dtensor.num_clients() == 1
+assert options.folder or alone, "several clients need one FOLDER"
 
-# TensorFlow waits an hour for the others: five minutes here
-faulthandler.dump_traceback_later(300, exit=True)
-
-
-dtensor.initialize_accelerator_system(
-    "CPU",
-    num_logical_cpu_devices=8 // clients,
-)
-faulthandler.cancel_dump_traceback_later()  # all others are there
-
-dimensions = [("batch", 4), ("model", 2)]
-if clients > 1:
-    mesh = dtensor.create_distributed_mesh(
-        dimensions,
-        device_type="CPU",
-    )
-else:
-    mesh = dtensor.create_mesh(dimensions, device_type="CPU")
-client = dtensor.client_id()
-print(f"client {client} of {clients}", flush=True)
-print("devices", *mesh.local_device_ids(), flush=True)
-
-
-WHOLE = dtensor.UNSHARDED
-LAYOUTS = {
-    "x": dtensor.Layout(["batch", WHOLE], mesh),
-    "y": dtensor.Layout(["batch"], mesh),
-    "W1": dtensor.Layout([WHOLE, "model"], mesh),
-    "b1": dtensor.Layout(["model"], mesh),
-    "W2": dtensor.Layout(["model", WHOLE], mesh),
-    "b2": dtensor.Layout([WHOLE], mesh),
+random = np.random.default_rng(0)
+y = np.arange(96) % 4
+x = random.normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]
+x = x.astype("float32")
+values = {
+    "W1": random.normal(0, 0.2, (64, 16)).astype("float32"),
+    "b1": np.zeros(16, "float32"),
+    "W2": random.normal(0, 0.4, (16, 4)).astype("float32"),
+    "b2": np.zeros(4, "float32"),
 }
 
 
-def mine(array, layout):
-    components = []
-    for place in layout.mesh.local_device_locations():
-        part = array
-        for axis, dimension in enumerate(layout.sharding_specs):
-            if dimension != WHOLE:
-                pieces = np.split(part, layout.num_shards(axis), axis)
-                part = pieces[place[dimension]]
-        components.append(part)
-    return components
-
-
-def distribute(name, array):
-    layout = LAYOUTS[name]
-    return dtensor.pack(mine(array, layout), layout)
-
-
 class MLP(tf.Module):
-    def __init__(self, values):
+    def __init__(self, weights):
         super().__init__()
-
-        def variable(name):
-            value = values[name].astype("float32")
-            return dtensor.DVariable(distribute(name, value))
-
-        self.W1 = variable("W1")
-        self.b1 = variable("b1")
-        self.W2 = variable("W2")
-        self.b2 = variable("b2")
+        self.W1 = dtensor.DVariable(weights["W1"])
+        self.b1 = dtensor.DVariable(weights["b1"])
+        self.W2 = dtensor.DVariable(weights["W2"])
+        self.b2 = dtensor.DVariable(weights["b2"])
 
     def __call__(self, x):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
@@ -105,25 +60,84 @@ def train_step(model, x, y):
     return loss
 
 
-random = np.random.default_rng(0)
-y = np.arange(96) % 4
-x = random.normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]
-x = x.astype("float32")
-values = {
-    "W1": random.normal(0, 0.2, (64, 16)),
-    "b1": np.zeros(16),
-    "W2": random.normal(0, 0.4, (16, 4)),
-    "b2": np.zeros(4),
+def newest(folder):
+    numbers = []
+    for index in Path(folder).glob("ckpt-*.index"):
+        numbers.append(int(index.stem.removeprefix("ckpt-")))
+    for number in sorted(numbers, reverse=True):
+        path = f"{folder}/ckpt-{number}"
+        try:
+            tf.train.list_variables(path)
+            return path
+        except tf.errors.OpError:
+            pass  # it is not whole: try the one before it
+    return None
+
+
+def mine(array, layout):
+    components = []
+    for position in layout.mesh.local_device_locations():
+        part = array
+        for axis, dimension in enumerate(layout.sharding_specs):
+            if dimension != dtensor.UNSHARDED:
+                count = layout.num_shards(axis)
+                pieces = np.split(part, count, axis)
+                part = pieces[position[dimension]]
+        components.append(part)
+    return components
+
+
+clients = dtensor.num_clients()
+assert 8 % clients == 0, "clients must divide the eight devices"
+
+# DTensor waits an hour for the other clients: five minutes here
+faulthandler.dump_traceback_later(300, exit=True)
+dtensor.initialize_accelerator_system(
+    "CPU",
+    num_logical_cpu_devices=8 // clients,
+)
+faulthandler.cancel_dump_traceback_later()
+
+mesh = dtensor.create_distributed_mesh(
+    [("batch", 4), ("model", 2)],
+    device_type="CPU",
+)
+client = dtensor.client_id()
+print(f"client {client} of {clients}", flush=True)
+print("devices", *mesh.local_device_ids(), flush=True)
+
+WHOLE = dtensor.UNSHARDED
+LAYOUTS = {
+    "x": dtensor.Layout(["batch", WHOLE], mesh),
+    "y": dtensor.Layout(["batch"], mesh),
+    "W1": dtensor.Layout([WHOLE, "model"], mesh),
+    "b1": dtensor.Layout(["model"], mesh),
+    "W2": dtensor.Layout(["model", WHOLE], mesh),
+    "b2": dtensor.Layout([WHOLE], mesh),
 }
 
 
-model = MLP(values)
+def distribute(name, array):
+    layout = LAYOUTS[name]
+    return dtensor.pack(mine(array, layout), layout)
+
+
+weights = {}
+for name, value in values.items():
+    weights[name] = distribute(name, value)
+model = MLP(weights)
+shape = dtensor.unpack(model.W1.value())[0].shape
+print("W1 on a device", shape, flush=True)
+
 step = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=model, step=step)
 folder = options.folder or tempfile.mkdtemp()
 keep = 3 if client == 0 else None  # only client 0 removes old ones
 manager = tf.train.CheckpointManager(checkpoint, folder, keep)
-manager.restore_or_initialize()
+path = newest(folder)
+if path is not None:
+    status = checkpoint.restore(path)
+    status.assert_existing_objects_matched()
 
 while step < options.steps:
     order = np.random.default_rng([0, int(step)]).permutation(96)
@@ -136,4 +150,3 @@ while step < options.steps:
     if step % 5 == 0 or step == options.steps:
         manager.save()
 dtensor.barrier(mesh, "the end")
-assert tf.train.latest_checkpoint(folder)

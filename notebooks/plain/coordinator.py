@@ -13,6 +13,21 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
+
+def serve_unless_coordinator():
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    job, index = resolver.task_type, resolver.task_id
+    if job != "chief":
+        server = tf.distribute.Server(
+            resolver.cluster_spec(),
+            job,
+            index,
+            protocol="grpc",
+        )
+        server.join()  # until somebody ends the process
+    return resolver
+
+
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", nargs="?", help="of checkpoints")
 parser.add_argument("--epochs", type=int, default=2)
@@ -37,31 +52,42 @@ if "TF_CONFIG" not in os.environ:
         server = tf.distribute.Server(spec, each, 0, protocol="grpc")
         inside.append(server)
 
-resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-cluster = resolver.cluster_spec()
-job, index = resolver.task_type, resolver.task_id
-if job != "chief":
-    server = tf.distribute.Server(cluster, job, index, protocol="grpc")
-    server.join()
+resolver = serve_unless_coordinator()
 
-# TensorFlow waits for the others without a limit: five minutes here
-faulthandler.dump_traceback_later(300, exit=True)
+y = np.arange(96) % 4
+noise = np.random.default_rng(0).normal(size=(96, 64))
+x = (noise + 4 * np.eye(4, 64)[y]).astype("float32")
 
 
+def run_epoch(coordinator, train_step, iterator, num_steps, save):
+    steps = []
+    for _ in range(num_steps):
+        step = coordinator.schedule(train_step, args=(iterator,))
+        steps.append(step)
+    coordinator.join()
+    save()
+    losses = [step.fetch() for step in steps]
+    return sum(losses) / num_steps
+
+
+servers = resolver.cluster_spec().num_tasks("ps")
 partitioners = tf.distribute.experimental.partitioners
 partitioner = partitioners.MinSizePartitioner(
     min_shard_bytes=2048,
-    max_shards=cluster.num_tasks("ps"),
+    max_shards=servers,
 )
+# This strategy waits without a limit for the others: five minutes here
+faulthandler.dump_traceback_later(300, exit=True)
 strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner)
-faulthandler.cancel_dump_traceback_later()  # all others are there
-coordination = tf.distribute.coordinator
-coordinator = coordination.ClusterCoordinator(strategy)
+faulthandler.cancel_dump_traceback_later()
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
 
-normal = np.random.default_rng(0).normal
+random = np.random.default_rng(0)
+initial_W1 = random.normal(0, 0.2, (64, 16)).astype("float32")
+initial_W2 = random.normal(0, 0.4, (16, 4)).astype("float32")
 with strategy.scope():
-    W1 = tf.Variable(normal(0, 0.2, (64, 16)).astype("float32"))
-    W2 = tf.Variable(normal(0, 0.4, (16, 4)).astype("float32"))
+    W1 = tf.Variable(initial_W1)
+    W2 = tf.Variable(initial_W2)
     updates = tf.Variable(0, dtype=tf.int64, trainable=False)
     epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
 
@@ -69,19 +95,13 @@ with strategy.scope():
 def parts_of(variable):
     if hasattr(variable, "variables"):
         return variable.variables
-    return [variable]  # it was not cut
+    return [variable]  # it is not split
 
 
 for name, variable in (("W1", W1), ("W2", W2)):
     for part in parts_of(variable):
         server = tf.DeviceSpec.from_string(part.device).task
         print(name, part.shape, "on server", server, flush=True)
-
-
-y = np.arange(96) % 4
-noise = np.random.default_rng(0).normal(size=(96, 64))
-x = (noise + 4 * np.eye(4, 64)[y]).astype("float32")
-parts = [*parts_of(W1), *parts_of(W2)]
 
 
 def batches():
@@ -96,26 +116,19 @@ def loss_of(x, y):
     return tf.reduce_mean(losses)
 
 
+parts = [*parts_of(W1), *parts_of(W2)]
+
+
 @tf.function
 def train_step(iterator):
     x, y = next(iterator)
     with tf.GradientTape() as tape:
         loss = loss_of(x, y)
-    for part, gradient in zip(parts, tape.gradient(loss, parts)):
+    gradients = tape.gradient(loss, parts)
+    for part, gradient in zip(parts, gradients):
         part.assign_sub(0.1 * gradient)
     updates.assign_add(1)
     return loss
-
-
-def run_epoch(coordinator, train_step, iterator, num_steps, save):
-    steps = []
-    for _ in range(num_steps):
-        step = coordinator.schedule(train_step, args=(iterator,))
-        steps.append(step)
-    coordinator.join()
-    save()
-    losses = [step.fetch() for step in steps]
-    return sum(losses) / num_steps
 
 
 checkpoint = tf.train.Checkpoint(
@@ -126,8 +139,6 @@ checkpoint = tf.train.Checkpoint(
 )
 folder = options.folder or tempfile.mkdtemp()
 manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-manager.restore_or_initialize()
-iterator = iter(coordinator.create_per_worker_dataset(batches))
 
 
 def save():
@@ -135,7 +146,14 @@ def save():
     manager.save()
 
 
-while epoch < options.epochs:
-    loss = run_epoch(coordinator, train_step, iterator, 5, save)
-    reached = f"epoch {int(epoch)} loss {loss:.3f}"
-    print(reached, "updates", int(updates), flush=True)
+def train(train_step):
+    manager.restore_or_initialize()
+    iterator = iter(coordinator.create_per_worker_dataset(batches))
+    while epoch < options.epochs:
+        loss = run_epoch(coordinator, train_step, iterator, 5, save)
+        reached = f"epoch {int(epoch)} loss {loss:.3f}"
+        print(reached, "updates", int(updates), flush=True)
+
+
+if __name__ == "__main__":
+    train(train_step)

@@ -76,7 +76,7 @@ def shard(array, layout):
     return dtensor.pack(components, layout)
 
 
-def normalise(hidden, mean, variance):
+def normalize(hidden, mean, variance):
     return (hidden - mean) / tf.sqrt(variance + 1e-5)
 
 
@@ -104,7 +104,7 @@ class WeightedMLP(MLP):
     def __call__(self, x, row_weights):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
         mean, variance = tf.nn.weighted_moments(hidden, [0], row_weights)
-        hidden = normalise(hidden, mean, variance)
+        hidden = normalize(hidden, mean, variance)
         return hidden @ self.W2 + self.b2
 
 

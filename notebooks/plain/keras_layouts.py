@@ -93,7 +93,7 @@ def two_functions(model, optimizer):
 def bytes_on_device_0(model):
     total = 0
     for weight in model.weights:
-        parts = dtensor.unpack(weight.read_value())
+        parts = dtensor.unpack(weight.value())
         total += parts[0].numpy().nbytes
     return total
 

@@ -132,21 +132,17 @@ class Recipe(Accumulating):
         self.dtype = dtype
 
 
-def laid_out(tensor, layout):
-    if layout is None:  # on one device
-        return tensor
-    return dtensor.relayout(tensor, layout)
-
-
 def copies_of(model):
     copies = {}
     for name, weight in model.weights.items():
         copy = tf.expand_dims(weight, 0)  # W1: (1, 1200, 48)
-        if len(copy.shape) == 2:
+        if name in ["b1", "b2"]:
             copy = tf.expand_dims(copy, 0)  # b1: (1, 1, 48)
         stacked = tf.tile(copy, [model.copy_count, 1, 1])
         layout = model.copy_layouts.get(name)
-        copies[name] = laid_out(stacked, layout)
+        if layout is not None:  # on a mesh
+            stacked = dtensor.relayout(stacked, layout)
+        copies[name] = stacked
     return copies
 
 

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import tensorflow as tf
 
+sigmoid_cross_entropy = tf.nn.sigmoid_cross_entropy_with_logits
+
 
 def build(strategy, make_model, make_optimizer):
     tf.keras.utils.set_random_seed(0)
@@ -52,9 +54,9 @@ def adam():
 
 
 def make_pair(strategy, make_optimizer):
-    g_model, g_rule = build(strategy, generator, make_optimizer)
-    d_model, d_rule = build(strategy, discriminator, make_optimizer)
-    return [g_model, d_model], [g_rule, d_rule]
+    g, g_optimizer = build(strategy, generator, make_optimizer)
+    d, d_optimizer = build(strategy, discriminator, make_optimizer)
+    return [g, d], [g_optimizer, d_optimizer]
 
 
 # Noise for each example, by its number: the same on any number of devices
@@ -72,18 +74,20 @@ def clipped(gradients, limit):
     return [each / context.num_replicas_in_sync for each in totals]
 
 
-# What one replica does. `size` is the global batch size.
-def pair_step(models, optimizers, images, noise, size):
+# What one replica does. `batch_size` is the global one.
+def pair_step(models, optimizers, images, noise, batch_size):
     generator, discriminator = models
     with tf.GradientTape(persistent=True) as tape:
         fakes = generator(noise, training=True)
         real_scores = discriminator(images, training=True)
         fake_scores = discriminator(fakes, training=True)
-        called_real = tf.nn.softplus(-fake_scores)
-        mistakes = tf.nn.softplus(-real_scores)
-        mistakes += tf.nn.softplus(fake_scores)
-        g_loss = tf.reduce_sum(called_real) / size
-        d_loss = tf.reduce_sum(mistakes) / size
+        ones = tf.ones_like(real_scores)
+        zeros = tf.zeros_like(fake_scores)
+        g_losses = sigmoid_cross_entropy(ones, fake_scores)
+        d_losses = sigmoid_cross_entropy(ones, real_scores)
+        d_losses += sigmoid_cross_entropy(zeros, fake_scores)
+        g_loss = tf.reduce_sum(g_losses) / batch_size
+        d_loss = tf.reduce_sum(d_losses) / batch_size
 
     g_variables = generator.trainable_variables
     d_variables = discriminator.trainable_variables

@@ -1,4 +1,4 @@
-"""A residual network cut over eight devices, compared with one. Start it: python splitting_the_model.py."""
+"""A residual network split over eight devices, compared with one. Start it: python splitting_the_model.py."""
 
 import numpy as np
 import tensorflow as tf
@@ -36,7 +36,7 @@ for name in ["W_in", "U1", "D1", "U2", "D2", "W_out"]:
     array = normal(0, np.sqrt(1 / shape[0]), shape)
     values[name] = array.astype("float32")
 
-# The hidden units and the columns of W_in are cut over `model`, the stream is whole
+# The hidden units and the columns of W_in are split over `model`, the stream is whole
 WHOLE = dtensor.UNSHARDED
 mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
 splits = {"batch": "batch", "hidden": "model", "first": "model"}
@@ -128,4 +128,4 @@ if __name__ == "__main__":
         difference = abs(float(on_eight) - float(on_one))
         print(f"step {step + 1}: loss {float(on_one):.4f}, eight devices differ by {difference:.0e}")
         assert difference < 1e-5
-    print("cut over eight devices, the network trains as on one")
+    print("split over eight devices, the network trains as on one")

@@ -125,19 +125,21 @@ def leave():
     raise SystemExit(75)
 
 
-empty = tf.train.CheckpointManager(
+# A new handler restores what its manager's folder holds
+empty_manager = tf.train.CheckpointManager(
     checkpoint,
     tempfile.mkdtemp(),
     max_to_keep=1,
 )
-preemption = tf.distribute.experimental
-handler = preemption.PreemptionCheckpointHandler(
+experimental = tf.distribute.experimental
+when_preempted = experimental.TerminationConfig(
+    save_fn=manager.save,
+    exit_fn=leave,
+)
+handler = experimental.PreemptionCheckpointHandler(
     resolver,
-    empty,  # it restores what is there: nothing
-    termination_config=preemption.TerminationConfig(
-        save_fn=manager.save,
-        exit_fn=leave,
-    ),
+    empty_manager,
+    termination_config=when_preempted,
 )
 
 

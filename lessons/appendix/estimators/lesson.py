@@ -11,8 +11,8 @@
 # for a model whose first loss is exactly 1.
 # None of this raises an error.
 #
-# All three come from one thing. Somewhere between the batch and the weights, somebody has to account for the number of replicas,
-# and an Estimator does it in different places from today's TensorFlow.
+# All three come from one thing. Somewhere between the batch and the weights, the number of replicas has to be accounted for,
+# and an Estimator does that in different places than today's TensorFlow.
 # So one question runs through this appendix: *I have a program with Estimators. How do I get off them, and keep its numbers?*
 # The best way to find out is to run the old program once more, beside the new one.
 #
@@ -61,7 +61,7 @@ set_language("en")
 # ## The old program
 #
 # TensorFlow 2.15 has everything that we need: Estimators, and Keras. So the old program and the new one can run in this notebook, side by side.
-# Four virtual CPUs take the place of the GPUs, as in every lesson, and we put the first two under a strategy.
+# Four virtual CPUs take the place of GPUs, and we put the first two under a strategy.
 # An Estimator writes a long log. `train_with_log` takes ten steps and lets only the first loss through:
 
 # %% devices tags=["known"]
@@ -107,7 +107,7 @@ def input_fn():
 
 
 # %% old-model-text [markdown]
-# And this is the Estimator. We write it as a function, because we shall need a fresh one now and then:
+# And this is the Estimator. We write it as a function, because we'll need a fresh one now and then:
 
 
 # %% old
@@ -154,8 +154,8 @@ print(f"loss   {metrics['loss']:.3f}")
 # %% old-train-read [markdown]
 # Leave the first line for a moment. Are the weight and the loss right?
 # At first the line predicts 0, so its error is 1. The gradient of the squared error is twice the error, for $w$ and $b$ alike.
-# So a step moves each of them by 0.02 · 2 = 4 % of the error, and together they close 8 % of it.
-# After ten steps $0.92^{10} = 0.434$ of it is left. So the loss is $0.434^2 = 0.189$.
+# So a step moves each of them by 0.02 · 2 = 4 % of the error, and the two together close 8 % of the error.
+# After ten steps $0.92^{10} = 0.434$ of the error is left. So the loss is $0.434^2 = 0.189$.
 # And the weight is half of $1 - 0.434$, which is 0.283. Both agree.
 #
 # Now look at the first line. It is from the log, written before the first step. The error is 1, so the loss is $1^2 = 1$. **The log says 2.0.**
@@ -198,7 +198,7 @@ print(f"weight {weight.item():.3f}")
 print(f"loss   {loss:.3f}")
 
 # %% new-read [markdown]
-# The same weight, and the same loss. Are we done?
+# The new program has the same weight and the same loss. Are we done?
 #
 # These numbers can't tell. All our examples are alike, so ten of them teach exactly what twenty would.
 # We have to ask how many each program *consumes*.
@@ -220,7 +220,7 @@ new.fit(examples.batch(10), verbose=0)
 print("fit:      ", new.optimizer.iterations.numpy(), "steps")
 
 # %% until-the-end-why [markdown]
-# 50 and 100. In one step the Estimator uses up *two* batches, because each replica takes one of its own. `fit` takes one batch, and the replicas share it:
+# The Estimator takes 50 steps, and `fit` takes 100. In one step the Estimator uses up *two* batches, because each replica takes one of its own. `fit` takes one batch, and the replicas share it:
 #
 # | in one step | replica 0 | replica 1 | together |
 # | --- | ---: | ---: | ---: |
@@ -334,10 +334,10 @@ def train_custom(model_fn):
 train_custom(model_fn)
 
 # %% loop-text [markdown]
-# 0.283, as before, and this time the log is right: the first loss is 1.
+# The weight is 0.283, as before, and this time the log is right: the first loss is 1.
 #
 # Today you would write the training step yourself, as in {lesson:custom_training}. In it, each replica gets its 10 examples, and `average` turns their ten losses into one.
-# The `model_fn` says `tf.reduce_mean` there, so we shall pass just that:
+# The `model_fn` says `tf.reduce_mean` there, so we pass just that:
 
 
 # %% loop
@@ -373,7 +373,7 @@ print("own loop, tf.reduce_mean")
 print(f"weight {train_own_loop(tf.reduce_mean):.3f}")
 
 # %% own-mean-why [markdown]
-# Larger: 0.413. The optimizer added up the gradients of two replicas, and each of them was a mean over ten examples already.
+# The weight is larger: 0.413. The optimizer added up the gradients of two replicas, and each of them was a mean over ten examples already.
 # So the gradient is twice what it was, each step closes 16 % of the error, and the weight is $(1 - 0.84^{10})/2 = 0.413$.
 # You wouldn't complain about a loss that falls faster. But with more replicas, or a larger learning rate, such a run blows up.
 #
@@ -390,9 +390,9 @@ def global_mean(losses):
 print(f"weight {train_own_loop(global_mean):.3f}")
 
 # %% clipped-text [markdown]
-# 0.283 again. (`fit` needs no such line: the loss that you give to `compile` is divided for you.)
+# The weight is 0.283 again. (`fit` needs no such line: the loss that you give to `compile` is divided for you.)
 #
-# So, divide by the global batch, and done? Look at another `model_fn` first. It clips the gradients, as many do. So in place of `minimize`
+# So, divide by the global batch, and done? Look at a second `model_fn` first. It clips the gradients, as many do. So instead of calling `minimize`,
 # it takes the gradients itself, and hands them to the same optimizer. The limit, 100, is far above our gradients, so the clipping changes nothing.
 #
 # **Predict.** Does it give 0.283, too?
@@ -416,7 +416,7 @@ def clipping_model_fn(features, labels, mode):
 train_custom(clipping_model_fn)
 
 # %% clipped-read [markdown]
-# 0.413: this *old program* added up its gradients. The optimizer never saw the loss, so it couldn't divide it.
+# The weight is 0.413: this *old program* added up its gradients. The optimizer never saw the loss, so it couldn't divide it.
 # You wouldn't have noticed: a learning rate that was tuned with gradients twice too large suits gradients twice too large.
 #
 # If you now divide by the global batch, you halve its updates (on eight GPUs, you make them eight times too small).
@@ -499,7 +499,7 @@ report("four      ", four)
 # But `evaluate` doesn't add them up. It takes their mean, and the mean of two halves is a half.
 # (In training the same parts *are* added up, so the training log of such a program is right.)
 #
-# Here is where the replicas are accounted for, in all these programs (we ran those, too, that you haven't seen here):
+# Here is what is right in each of these programs, and what is off by the number of replicas (including some that we ran but don't show here):
 #
 # | on $N$ replicas | the gradients | the training log | the loss of `evaluate` |
 # | --- | --- | --- | --- |
@@ -523,7 +523,7 @@ for name, shape in tf.train.list_variables(old.model_dir):
 
 # %% carry-text [markdown]
 # `bias_weights` and `feats/weights` are our line. The rest is the step counter and the optimizer's settings, which we leave behind.
-# (For our SGD, without momentum, nothing is lost. If you go on training with Adam, it starts with empty averages, and the first steps will be different.)
+# (For our SGD, without momentum, nothing is lost. If you go on training with Adam, its slots start from zero, and the first steps will be different.)
 # Put those two arrays into a Keras model, and let both models predict:
 
 # %% carry
@@ -550,7 +550,7 @@ print("old", np.round(old_predicted, 3))
 print("new", np.round(predicted[:, 0], 3))
 
 # %% carry-read [markdown]
-# The old predictions, without a single step of training.
+# The new model makes the old predictions, without a single step of training.
 # With a deep model the list is longer, and each array has to find its layer; then three such predictions tell you whether they all did.
 #
 # And when you leave TensorFlow 2.15? `fit`, the loop, and a checkpoint of the old program gave the same numbers in TensorFlow 2.21, the version of the other lessons.
@@ -569,10 +569,10 @@ print("new", np.round(predicted[:, 0], 3))
 # | `LinearRegressor`, `DNNClassifier`, … | a Keras model | {number:strategies} |
 # | `model_fn` and `mode` | two functions, for training and for evaluation, given to `strategy.run` | {number:custom_training} (training) |
 # | `train`, `evaluate`, `predict` | `fit`, `evaluate` and `predict`, or your own loop | {number:strategies}, {number:custom_training} |
-# | another strategy in `eval_distribute` | a checkpoint, restored under another strategy or under none | {number:custom_training} |
+# | a different strategy in `eval_distribute` | a checkpoint, restored under a different strategy or under none | {number:own_steps} |
 # | hooks | a line in your loop, or a Keras callback | {number:custom_training} (the loop) |
 # | `model_to_estimator` | nothing: the Keras model | {number:strategies} |
-# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, or `ParameterServerStrategy` where `TF_CONFIG` has `ps` | {number:workers} |
+# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, or `ParameterServerStrategy` where `TF_CONFIG` has `ps` | {number:workers}, {number:clients_and_servers} |
 # | `TPUEstimator` | `TPUStrategy` | – |
 #
 # **Data**
@@ -587,9 +587,9 @@ print("new", np.round(predicted[:, 0], 3))
 #
 # | Estimator | today | lesson |
 # | --- | --- | --- |
-# | checkpoints in `model_dir`, in a loop | `tf.train.Checkpoint` and a `CheckpointManager` | {number:a_run}, {number:custom_training} |
+# | checkpoints in `model_dir`, in a loop | `tf.train.Checkpoint` and a `CheckpointManager` | {number:own_steps}, {number:failures} |
 # | checkpoints in `model_dir`, with `fit` | Keras's `ModelCheckpoint` and `BackupAndRestore` | – |
-# | `Scaffold` with an `init_fn`, for weights to start from | `load_variable` and `set_weights`, as above, or a `Checkpoint` | {number:custom_training} |
+# | `Scaffold` with an `init_fn`, for weights to start from | `load_variable` and `set_weights`, as above, or a `Checkpoint` | {number:own_steps} |
 # | `export_saved_model` | `tf.saved_model.save` with a signature | {number:save_and_serve} |
 
 # %% note-workers [markdown]
@@ -603,5 +603,5 @@ print("new", np.round(predicted[:, 0], 3))
 # ## Takeaways
 #
 # - The batch of an `input_fn` is per replica. Multiply it by the number of replicas, and leave `steps` as it is.
-# - Before you translate a `model_fn`, find out whether its gradients were averaged or added up. Unless a head makes the loss, the first loss in its log tells.
+# - Before you translate a `model_fn`, find out whether its gradients were averaged or added up. Unless a head makes the loss, the first loss in its log tells you.
 # - Test the new program by its predictions, not by a log of losses: with the old weights, they must be the old ones.

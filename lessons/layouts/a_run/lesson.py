@@ -1,7 +1,7 @@
 # %% [markdown]
 # # What does a training run need to survive?
 #
-# In 54 days of training Llama 3 on 16,384 GPUs, Meta counted
+# Meta trained Llama 3 on 16,384 GPUs. In 54 days of this training, it counted
 # [419 unexpected interruptions](https://arxiv.org/abs/2407.21783): one every three hours.
 # If each one had sent the run back to step 1, it would never have finished.
 #
@@ -33,15 +33,15 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% [markdown]
 # ## A run that you can watch
 #
-# Before we kill a run, we need one: a run that you can watch, and whose loss you can believe.
-# So this comes first, and briefly.
+# Before we kill a run, we need one that you can watch, and whose loss you can trust.
+# We start with that, and keep it short.
 #
 # We train the network of {lesson:whole_game} on its film reviews.
 # But this time 1,000 of the 8,100 reviews are **held out**: the network never trains on them.
 # They will tell us how good it is on reviews that it has not seen.
 # This is a *validation split*, and the 1,000 reviews are also called *validation data*.
 #
-# The layouts are those of data parallelism: eight devices share out the rows of a batch, and each holds the whole model.
+# The layouts are those of data parallelism: eight devices share the rows of a batch, and each holds the whole model.
 
 # %% data
 import numpy as np
@@ -81,7 +81,7 @@ layouts = {
 # %% forward-text [markdown]
 # The next three cells come from {lesson:whole_game}. They are folded, and you need only run them.
 # One thing has changed. There the learning rate was the constant `LEARNING_RATE`.
-# Here it is an argument, the last one of `adam` and of `train_step`, so that each step can have its own.
+# Here it is the last argument of `adam` and of `train_step`, so that each step can have its own.
 
 
 # %% forward tags=["known"]
@@ -160,8 +160,8 @@ class Model(tf.Module):
 # %% rows-text [markdown]
 # Which reviews does a step get?
 # An epoch has 110 batches of 64, and each epoch shuffles the reviews anew.
-# (Each epoch leaves out 60 of the 7,100, a different 60 each time.)
-# Look at what this function needs to know: the number of the step, and nothing else. That will be worth a lot.
+# (Each epoch leaves out 60 of the 7,100 reviews, a different 60 each time.)
+# Look at what this function needs to know: the step number, and nothing else. That will pay off later.
 
 
 # %% rows
@@ -178,7 +178,7 @@ def rows_of(step):
 
 # %% evaluate-text [markdown]
 # And how good is the model on the held-out reviews?
-# All eight devices work on that, too, with 125 reviews each:
+# All eight devices work on this, too, with 125 reviews each:
 
 
 # %% evaluate
@@ -194,11 +194,11 @@ def evaluate(model, layouts):
 
 
 # %% train-text [markdown]
-# Now the loop. `step` is an ordinary `tf.Variable` that counts the steps that are done, so it begins at 0.
-# You hand the loop two functions: `rate_of` picks the learning rate for a step, and `order` picks its reviews.
-# (With `{}` as `layouts`, nothing is distributed: then the loop trains on one device.)
+# Now the loop. `step` is an ordinary `tf.Variable` that counts the finished steps, so it begins at 0.
+# You give the loop two functions: `rate_of` chooses the learning rate of a step, and `order` chooses its reviews.
+# (With `{}` as `layouts`, nothing is distributed, and the loop trains on one device.)
 # After each step the loop yields a record.
-# After each epoch it evaluates, and yields one more, in which the held-out loss is called `test_loss`:
+# After each epoch, and after the last step, it evaluates, and yields one more record, in which the held-out loss is called `test_loss`:
 
 
 # %% train
@@ -231,7 +231,7 @@ def train(model, layouts, step, last_step, rate_of, order=rows_of):
 
 
 # %% constant-text [markdown]
-# Five epochs at a constant rate:
+# First we train for five epochs at a constant rate:
 
 # %% constant
 from course_lib import live
@@ -249,7 +249,7 @@ constant_run = await live(
 
 # %% constant-read [markdown]
 # The loss on the batches falls and falls.
-# The held-out loss doesn't follow it. After three epochs it is at its lowest, then it rises by a hundredth, and falls again.
+# The held-out loss doesn't follow it. It is lowest after three epochs, then it rises a little, and falls again.
 #
 # The two losses part because the network begins to learn its 7,100 reviews by heart: it *overfits*.
 # And at this learning rate, the held-out loss doesn't settle.
@@ -274,8 +274,7 @@ falling_run = await live(
 )
 
 # %% compare-text [markdown]
-# Here are the held-out losses of both runs, after each epoch.
-# `about` rounds a number, and marks it with ✗ if it is not between the two bounds:
+# Here are the held-out losses of both runs, after each epoch:
 
 
 # %% compare
@@ -306,7 +305,7 @@ held_out_curves(of_constant, of_falling)
 # The steps get smaller and smaller, and the weights move less and less.
 # Whichever of these three epochs you look at, you find 0.30:
 # *that* is a loss to report.
-# Report the length of the schedule with it: a longer or shorter run settles at another loss.
+# Report the length of the schedule with it, because a longer or shorter run settles at a different loss.
 #
 # As always, we compare with one device. It takes the first 100 steps of the same run:
 
@@ -330,25 +329,28 @@ print("difference", about(max(differences), 0, 1e-5))
 # Can I trust the lowest held-out loss?
 #
 # Not to the last digit. With 1,000 reviews, the standard error of this loss is about 0.02.
+# All losses of the table come from the same reviews, so you can compare them with each other more closely than that.
+# But on other reviews, all of them could be higher or lower by a hundredth or two.
 # And among many values, the lowest is always a little too good.
 # If you choose the best epoch or the best schedule by the held-out reviews, measure the model that you chose on the test data, once.
-# A schedule doesn't end overfitting. To stop when the held-out loss no longer falls (*early stopping*) limits it.
 #
-# All these reviews are invented. The page *Measured results* has both schedules on the real ones of IMDB.
+# A schedule doesn't end overfitting. Stopping when the held-out loss no longer falls (*early stopping*) does limit it.
+#
+# `data.load_imdb()` gives us a stand-in, whose reviews are made up. The page *Measured results* has both schedules on the real reviews of IMDB.
 
 # %% note-float32 [markdown]
 # Why is the learning rate a float32 of NumPy, and not a Python number?
 #
 # TensorFlow turns `train_step` into a graph once, and uses that graph for every NumPy number that you pass in.
-# Making the graph is called *tracing*. A Python number becomes a constant in the graph, so each new one needs a new graph:
-# 550 learning rates would take 550 of them. The loss would be right, but the run terribly slow.
+# Making the graph is called *tracing*. A Python number becomes a constant in the graph, so each new number needs a new graph:
+# 550 learning rates would take 550 graphs. The loss would be right, but the run would be terribly slow.
 # `train_step.experimental_get_tracing_count()` says how many there are.
 
 # %% warm-up-text [markdown]
 # **Exercise 1.** Many schedules begin with a **warm-up**.
 # Write `warm_up(step, last_step)`, where `step` counts from 0.
-# In the first 50 steps, the rate rises in a straight line: 1/50 of 0.003 for step 0, then 2/50, up to the whole 0.003 for step 49.
-# From step 50 on it falls in a straight line. Step 50 still has the whole 0.003, and `last_step` would have 0.
+# In the first 50 steps, the rate rises in a straight line: 1/50 of 0.003 for step 0, then 2/50, up to the full 0.003 for step 49.
+# From step 50 on it falls in a straight line. Step 50 still has the full 0.003, and `last_step` would have 0.
 # Return a `np.float32`, as `falling` does.
 
 
@@ -368,8 +370,8 @@ check("a_run-warm-up", warm_up)
 # %% state-heading [markdown]
 # ## What is the state of a run?
 #
-# Now pull the plug. The process is gone, and everything that it had in memory.
-# What has to be on disk for the next step to come out exactly as it would have?
+# Now pull the plug. The process is gone, and so is everything it had in memory.
+# What has to be on disk so that the next step comes out exactly as it would have?
 #
 # The step itself tells us. This is what goes into it, and what comes out:
 #
@@ -380,22 +382,21 @@ check("a_run-warm-up", warm_up)
 #        └─ rate_of ─► learning_rate ┘
 # ```
 #
-# The next batch follows from the number of the step. So does the learning rate, together with `last_step`.
-# So two things have to be on disk:
-# `model` and `step`.
-# (`last_step` is not among them: always resume with the same one.) `step` is a single number.
-# The other, `model`, needs a closer look.
+# The next batch follows from the step number. The learning rate follows from the step number and `last_step`.
+# So two things have to be on disk: `model` and `step`.
+# (`last_step` is not among them. Always resume with the same one.)
+# `step` is a single number. `model` needs a closer look.
 
 # %% predict-size [markdown]
 # A model has weights of 1 GB, and is trained with Adam.
 # You save a checkpoint from which the training can go on. How large is it, in GB?
 #
 # - [ ] `1`
-#   That is what you need to use the model. To go on training, you also need what the optimizer remembers.
+#   That is enough to use the model. To go on training, you also need what the optimizer keeps.
 # - [ ] `2`
 #   Adam has two averages for each weight, not one.
 # - [x] `3`
-#   The weights, and two averages with a number for each weight. The number of the step takes 8 bytes.
+#   The weights, and two averages that each have as many numbers as the weights. The step number takes only 8 bytes.
 
 # %% reveal-size
 import tempfile
@@ -414,8 +415,8 @@ weight_bytes = 4 * (1200 * 48 + 48 + 48 * 2 + 2)
 reveal("a_run-size", round(size / weight_bytes))
 
 # %% slots-text [markdown]
-# What an optimizer keeps for each weight is called its **slots**.
-# Plain gradient descent has none, momentum has one for each weight, and Adam has two.
+# What an optimizer keeps for each weight is called its **slots**, or *slot variables*.
+# Plain gradient descent has none. Momentum has one for each weight, and Adam has two: its running averages.
 # Our model holds them in `means` and `squares`. What do they look like?
 
 # %% slots
@@ -432,13 +433,14 @@ for name in values:
 #
 # ## Save it
 #
-# Now we know what to save: the model, with its weights and slots, and the step.
-# `tf.train.Checkpoint` gets exactly these.
-# Above, its method `write` wrote one checkpoint under a name that we chose, and `read` would read it.
-# From here on we use `save`, which also numbers the checkpoints, and `restore`, which belongs to it.
-# `tf.train.CheckpointManager` writes them into a folder, as `ckpt-1`, `ckpt-2` and so on, and keeps the last three.
+# Now we know what to save: the step, and the model with its weights and slots.
+# This is exactly what we hand to `tf.train.Checkpoint`.
+# Above, we called its method `write`, which writes one checkpoint under a name that we choose. `read` would read it.
+# Our loop will use `save`, which also numbers the checkpoints, and its counterpart `restore`.
+# `tf.train.CheckpointManager` writes them into a folder, as `ckpt-1`, `ckpt-2` and so on.
+# With `max_to_keep=3` it keeps the last three.
 # It also keeps a small file there, called `checkpoint`, which names the newest.
-# To find out where to go on, we ask this file:
+# The function `newest` asks this file where to go on:
 
 
 # %% newest-named
@@ -450,7 +452,7 @@ def newest(folder):
 
 
 # %% save-text [markdown]
-# Around the loop that we have, we restore at the beginning, and save after each epoch:
+# Now we restore before the loop that we have, and save inside it, after each evaluation:
 #
 # ```python
 # for record in train(model, layouts, step, last_step, falling):
@@ -459,7 +461,7 @@ def newest(folder):
 #         manager.save()
 # ```
 #
-# There is one more place to save: when you press **Stop**. Then `live` closes our generator,
+# We also have to save when you press **Stop**. Then `live` closes our generator,
 # which means that Python raises `GeneratorExit` at the `yield` where the generator waits.
 # At that point a step is complete. So we catch the exception, save, and raise it again:
 
@@ -503,7 +505,7 @@ history = await live(run, history, steps=180)
 
 # %% exactly-text [markdown]
 # After a Stop, the curve shows no seam. But would you see one?
-# Let's be strict. One run of 180 steps is left alone. Another is closed after step 150, as Stop would do:
+# Let's be strict. We leave one run of 180 steps alone, and close another after step 150, as Stop would do:
 
 # %% closed
 whole_folder = tempfile.mkdtemp()
@@ -520,7 +522,7 @@ for record in run:
 run.close()
 
 # %% resumed-text [markdown]
-# Then a new model goes on from what that run has saved. How far is it from the model that was left alone?
+# Then a new model goes on from what the closed run has saved. How far is it from the model that was left alone?
 
 
 # %% resumed
@@ -548,15 +550,15 @@ print("goes on with step", resumed[0]["step"])
 print("difference", largest_difference(resumed_model, whole_model))
 
 # %% resumed-read [markdown]
-# Zero. Between one device and eight there was rounding. Here there is none:
+# The difference is zero. Between one device and eight there was rounding. Here there is none:
 # the same machine did the same computations in the same order, from the same numbers.
 #
 # ## Leave something out
 #
-# How much of this did we need? Let's leave out a part of the state, and see whether anybody complains.
+# How much of this did we need? Let's leave out a part of the state, and see whether we get an error.
 #
-# Suppose somebody has saved the weights alone, and now you want to train on from them.
-# A checkpoint finds a variable by its path, such as `model.weights["W1"]`. So our module has an attribute `weights`, too:
+# Suppose somebody saved only the weights, and now you want to continue training from them.
+# A checkpoint finds a variable by its path, such as `model.weights["W1"]`. So our module gets an attribute `weights`, too:
 
 # %% missing tags=["error"]
 from course_lib import last_line
@@ -576,34 +578,38 @@ except AssertionError as error:
     print(last_line(error).split(". ")[0])
 
 # %% missing-read [markdown]
-# The eight that got no value are the slots.
-# `train_and_save` asks for this check right after it restores, and here you see what for.
-# Without it, the slots would stay at zero, and the run would go on, without as much as a warning.
+# The eight variables without a value are the slots.
+# `train_and_save` makes this check right after it restores, and here you see why.
+# Without it, the slots would stay at zero, and the run would go on without so much as a warning.
 #
 # But the assertion has a blind spot. It checks the variables that you gave to the `Checkpoint`, and it can't know what you forgot.
 # What if you never gave it the slots?
 
 # %% predict-slots [markdown]
 # A run was saved after step 150. A new model gets back its weights and its step, and sees the same batches as before.
-# But Adam's averages begin at zero. Now steps 151 to 180 are run.
+# But Adam's slots begin at zero. Now steps 151 to 180 are run.
 # How many of these 30 losses are the same, to the last bit, as those of a run that nobody stopped?
 #
 # - [ ] `30` all 30
-#   They would be if the slots had no influence on the weights. But Adam divides by the one and multiplies by the other.
+#   They would be, if the slots had no influence on the weights. But Adam multiplies by one of them and divides by the other.
 # - [x] `1` the first one
-#   A step computes its loss from weights and batch, and both are right. Only then does it update the weights, with the wrong averages.
+#   A step computes its loss from the weights and the batch, and both are right. Only then does it update the weights, with the wrong slots.
 # - [ ] `0` none
 #   The loss of the first step comes before its update, from the right weights and the right batch.
 
 # %% reveal-slots
 closed_at_150 = newest(closed_folder)
 without_slots = Model(layouts)
+step = tf.Variable(0, dtype=tf.int64)
+
+# A checkpoint of the weights and the step, without the slots
 weights_only = tf.Module()
 weights_only.weights = without_slots.weights
-step = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=weights_only, step=step)
 # Leave the slots in the file unread, on purpose
 checkpoint.restore(closed_at_150).expect_partial()
+
+# Steps 151 to 180
 slots_lost = list(train(without_slots, layouts, step, 180, falling))
 
 right_losses = losses_of(whole, "loss")
@@ -615,9 +621,9 @@ for number in lost_losses:
 reveal("a_run-slots", same)
 
 # %% slots-lost-text [markdown]
-# From the second step on, it is a different run. Would you have seen it in the curve? We will soon look at the curves.
-# First let's lose two more things, one at a time.
-# The step, to begin with: the `Checkpoint` gets the model alone, and the run counts from 1 again.
+# From the second step on, it is a different run. Would you have seen it in the curve? We will look at the curves soon.
+# Before that, let's lose the other two parts, one at a time.
+# First we lose the step: the `Checkpoint` gets only the model, and the run counts from 1 again.
 
 # %% step-lost
 without_step = Model(layouts)
@@ -628,7 +634,7 @@ step = tf.Variable(0, dtype=tf.int64)
 step_lost = list(train(without_step, layouts, step, 180, falling))
 
 # %% order-lost-text [markdown]
-# Then the order of the data.
+# Then we lose the order of the data.
 # Many programs shuffle with a random generator that is made when the process starts.
 # After a restart it begins anew, so the first batch of the first epoch comes once more:
 
@@ -641,7 +647,7 @@ def order_from_the_start(step):
 without_order = Model(layouts)
 step = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=without_order, step=step)
-checkpoint.restore(closed_at_150).expect_partial()
+checkpoint.restore(closed_at_150).assert_consumed()
 run = train(
     without_order, layouts, step, 180, falling, order_from_the_start
 )
@@ -661,14 +667,14 @@ lost_curves(
 )
 
 # %% lost-curves-read [markdown]
-# If you saw one of them alone, would you be suspicious?
+# If you saw only one of these curves, would you be suspicious?
 # Without the slots, the losses are nearly the right ones.
 # Without the order, the run sees different batches, so its ups and downs fall in different places.
 # And the run that lost its step even looks better than the right one.
-# It counted from 1 again, so by now it has trained for 150 steps more. Only the number of the step gives it away.
+# It counted from 1 again, so by now it has trained for 150 steps more. Only the step number gives it away.
 #
-# And the weights? For each of the three: the step that it began with,
-# and the largest difference of its final weights from the right ones.
+# And the weights? For each of the three runs, the table has the step with which it began,
+# and the largest difference between its final weights and the right ones:
 
 
 # %% lost-table
@@ -685,33 +691,35 @@ row("step", step_lost, without_step)
 row("order", order_lost, without_order)
 
 # %% lost-table-read [markdown]
-# Nobody complained. For the slots and the step, that was our own doing.
-# They are in the file, so TensorFlow would have warned that nobody reads them, but `expect_partial()` silences that warning.
-# If you call `status.assert_consumed()` instead, the run stops when a value in the file is left unread.
-# But neither can notice what was never saved, such as the order of the data.
-#
+# Without the step, a weight is off by about 0.13, without the slots by 0.013, and without the order by 0.007.
 # In all three, the weights are not those of the run that you started.
 # Nobody could repeat such a run from its program.
+#
+# We didn't get a single warning. For the slots and the step, that was our own doing.
+# They are in the file, so TensorFlow would have warned that nobody reads them, but `expect_partial()` silences that warning.
+# If you call `status.assert_consumed()` instead, the run stops when a value in the file is left unread.
+# For the order of the data we did call it, and it raised no error: it can't notice what was never saved.
 #
 # So the state of a run has four parts:
 # **the weights, the slots, the step, and the order of the data.** The first two are our `model`, the third is our `step`.
 # The fourth is nowhere in our checkpoint, because `rows_of` computes it from the third.
-# (A network with dropout has a fifth: its random numbers. They, too, can follow from the step.)
+# Nor is `last_step` in it: you give it to the program, the same one at every start.
+# (A network with dropout has a fifth part: its random numbers. They, too, can follow from the step.)
 
 # %% note-order [markdown]
-# What if my data come from a pipeline of tf.data?
+# What if my data comes from a pipeline of tf.data?
 #
 # Its iterator has a position and a shuffle buffer, and both belong to the state.
 # A `tf.data` iterator can go into a `tf.train.Checkpoint`, like a variable. Its shuffle buffer is saved with it, so the file can become large.
+# (That of a `DTensorDataset` can't, as {lesson:one_step} said.)
 # Or do as we do: shuffle with a seed that follows from the number of the epoch, and skip what is done.
-# An iterator of `DTensorDataset` can't be saved in TensorFlow 2.21.
 
 # %% torn-heading [markdown]
 # ## Killed while it saves
 #
-# A process that is killed by `SIGKILL` doesn't run its `except`, or its `finally`. It just isn't there any more.
+# A process that is killed by `SIGKILL` runs neither its `except` nor its `finally`. It is simply gone.
 # That is how the operating system ends a process when memory runs out.
-# So what if the kill comes in the middle of a save? Look at what saves leave behind, in the folder of the run that went on:
+# So what if the kill comes in the middle of a save? Let's first see what saves leave behind, in the folder of the run that went on:
 
 # %% files
 for file in sorted(Path(resumed_folder).iterdir()):
@@ -719,20 +727,22 @@ for file in sorted(Path(resumed_folder).iterdir()):
 
 # %% files-read [markdown]
 # There are three checkpoints: one after the epoch, one at the Stop after step 150, and one at the end.
-# Each has an index, which says what is where, and here two files of data:
+# Each has an index, which says what is where ({lesson:any_mesh} looks into it), and here two files of data:
 # one for the variables on the mesh, and a small one for the rest, such as the step.
 # These files are written one after another.
 #
 # You would think that the file `checkpoint` comes last, when all the others are in place.
+# With ordinary variables it did, whenever we looked.
 # But with variables on a mesh, TensorFlow 2.21 often writes it *before* the index:
 #
 # ```
 # data of ckpt-3  ──►  checkpoint: "ckpt-3"  ── ✗ ──►  ckpt-3.index
 # ```
 #
-# Kill the process at the ✗, and `checkpoint` names something that isn't there.
+# Kill the process at the ✗, and `checkpoint` names a checkpoint that isn't there.
 #
-# We don't have to wait for such an accident. Copy the folder, and take away the newest index:
+# We don't have to wait for such an accident. We copy the folder, and take away the newest index.
+# Then `ckpt-3` is *torn*: a part of it is missing.
 
 # %% torn tags=["error"]
 torn_folder = tempfile.mkdtemp()
@@ -746,23 +756,26 @@ except tf.errors.NotFoundError as error:
     print(last_line(error).split(" at ")[0])
 
 # %% torn-read [markdown]
-# The run does not start any more, although `ckpt-2` lies in the same folder, whole.
+# The run does not start any more, although `ckpt-2` is still in the same folder, and complete.
 # If this happens at night, a job that restarts itself will fail again and again until the morning.
 #
-# The cure is not to believe the file `checkpoint`. Look for yourself.
+# So don't trust the file `checkpoint`. Look for yourself which checkpoints are *whole*.
 
 # %% note-latest [markdown]
 # What does TensorFlow's own latest_checkpoint do here?
 #
 # It returns `None`, as it does for an empty folder, and logs an error.
 # A program that asks it would start again from step 1, and lose everything.
+#
+# Without a mesh, the file `checkpoint` was written last whenever we looked.
+# So a program such as that of {lesson:failures} can ask `latest_checkpoint`.
 
 # %% newest-text [markdown]
-# **Exercise 2.** Write `newest(folder)` anew.
+# **Exercise 2.** Write `newest(folder)` again, now without the file `checkpoint`.
 # It returns the path of the newest checkpoint that is whole, such as `folder + "/ckpt-12"`, or `None` if there is none.
 # After a kill, a checkpoint is whole if its index can be read, since the index is written last.
 # `tf.train.list_variables(path)` reads it. If it can't, it raises a `tf.errors.OpError`.
-# The numbers in the names say which is newer. Don't use the file `checkpoint`.
+# The numbers in the names say which is newer.
 
 
 # %% exercise-newest
@@ -786,7 +799,7 @@ def newest(folder):
 check("a_run-newest", newest)
 
 # %% newest-again-text [markdown]
-# If your function is right, the lesson goes on with it, otherwise with ours. The folder from above, once more:
+# If your function is right, the lesson goes on with it, otherwise with ours. Here is the torn folder once more:
 
 # %% newest-again
 from course_lib import yours_or_ours
@@ -800,28 +813,28 @@ print("goes on with step", next(run)["step"])
 run.close()
 
 # %% newest-again-read [markdown]
-# It goes on from `ckpt-2`, which was saved after step 150. The torn one costs 30 steps, and not the whole run.
+# The run goes on from `ckpt-2`, which was saved after step 150. The torn one costs 30 steps, not the whole run.
 # A checkpoint also holds how many saves there were. So the next save is `ckpt-3` again, and replaces the torn one.
 
 # %% note-async [markdown]
 # Can the run go on while it saves?
 #
-# It can. `manager.save(options=tf.train.CheckpointOptions(enable_async=True))` copies the variables to ordinary ones,
+# Yes. `manager.save(options=tf.train.CheckpointOptions(enable_async=True))` copies the variables to ordinary ones,
 # returns, and lets a thread of its own write the files.
-# We tried it with DVariables, whole and split, which were changed as soon as `save` had returned.
+# We tried it with DVariables, whole and split, and changed them as soon as `save` had returned.
 # What was restored was the state at the call of `save`, to the last bit.
-# A checkpoint then has a single file of data, also where the variables are split.
-# So the host needs memory for a copy of the whole state.
-# Before the process ends, call `checkpoint.sync()`, which waits for the last save.
+# Such a checkpoint has a single file of data, even if the variables are split.
+# So the process needs memory for a copy of the whole state.
+# Before it ends, call `checkpoint.sync()`, which waits for the last save.
 
 # %% note-power [markdown]
 # What about a power failure?
 #
 # `save` hands the files to the operating system, and does not wait until they are on the disk.
-# A killed process loses nothing by that, but a machine without power can lose a part of the newest files.
-# Then the index may be there, and the data may be torn. Our `newest` does not see that, and `restore` raises an error.
+# A killed process loses nothing that way, but a machine without power can lose a part of the newest files.
+# Then the index may be there while the data is torn. Our `newest` does not see that, and `restore` raises an error.
 # Delete that checkpoint, and the run goes on from the one before it.
-# Or let `newest` read every variable, and not only the index. This takes the place of its `try`:
+# Or let `newest` read every variable, and not only the index. Write this instead of its `try`:
 #
 # ```python
 # try:
@@ -839,10 +852,11 @@ run.close()
 # %% kill-heading [markdown]
 # ## Kill it
 #
-# Enough rehearsals. We need a program that runs in a process of its own, so that there is something to kill.
+# Enough rehearsals. To have something to kill, we need a program that runs in its own process.
 # The cell below writes it into a file. It is long, but you have read nearly all of it, so it is folded.
 # Its functions are those of this lesson, with our solution of exercise 2 and with `shard` from {lesson:mesh_and_layout}.
-# New are a few lines at the beginning, which make eight devices and random examples, so that it needs no reviews, and these at the end:
+# Only two things are new. The lines at the beginning make eight devices, and random examples, so that the program needs no reviews.
+# And it ends with these lines:
 #
 # ```python
 # for record in train_and_save(model, layouts, last_step, folder):
@@ -852,8 +866,8 @@ run.close()
 #         print("held out", record["test_loss"], flush=True)
 # ```
 #
-# `flush=True` sends each line off at once. Without it, lines wait until some thousand characters have come together,
-# and we would learn of step 130 too late.
+# `flush=True` sends off each line at once. Without it, output is held back until a few thousand characters have accumulated,
+# and we couldn't kill the process right after a certain step.
 
 # %% program-file
 # So that %%writefile always prints the same message
@@ -1093,7 +1107,7 @@ if __name__ == "__main__":
             print("held out", record["test_loss"], flush=True)
 
 # %% start-text [markdown]
-# This is the plan. S is a save, and ✗ is the kill:
+# Here is the plan. S is a save, and ✗ is the kill:
 #
 # ```
 # untouched  1 ────────── 110 S ───────── 220 S
@@ -1101,9 +1115,9 @@ if __name__ == "__main__":
 # restarted               111 ─────────── 220 S
 # ```
 #
-# We start the program twice, as two processes, each with a folder of its own.
-# Nobody touches the first. The second is killed as soon as we read its line for step 130.
-# Later it will be started again, with what it has saved:
+# We start the program twice, as two processes, each with its own folder.
+# We leave the first alone, and kill the second as soon as we read its line for step 130.
+# Later we will start the second again, with what it has saved:
 
 # %% start
 import subprocess
@@ -1139,11 +1153,11 @@ print("exit code of the other one     ", untouched.wait())
 
 # %% kill-read [markdown]
 # `process.kill()` sends `SIGKILL`, signal number 9, and exit code −9 means "killed by signal 9".
-# It had no chance to save anything.
+# The process had no chance to save anything.
 #
-# In the end we will compare what the processes have saved.
+# At the end we will compare what the processes have saved.
 # A checkpoint can be read without a model. It stores each variable under its path:
-# `model.weights["W1"]` is `model/weights/W1`, with an ending that is always the same.
+# `model.weights["W1"]` is `model/weights/W1`, followed by a suffix that is the same for all variables.
 
 
 # %% saved
@@ -1167,11 +1181,11 @@ def largest_saved_difference(path, other_path):
 # How do the final weights of the restarted one and of the untouched one compare?
 #
 # - [x] `equal` They are equal to the last bit.
-#   The restarted process begins with the state that the untouched one had after step 110, and takes the same steps with the same batches.
+#   The restarted process begins with the state that the untouched one had after step 110. From there on, both take the same steps with the same batches.
 # - [ ] `rounding` They differ by rounding.
-#   Rounding differs where numbers are added in another order. Here all is added in the same order.
+#   Rounding differs if numbers are added in a different order. Here everything is added in the same order.
 # - [ ] `trained twice` They differ: steps 111 to 130 were run twice.
-#   They were, but the first time died with the process. Nothing of it is in the checkpoint.
+#   They were run twice, but the results of the first time died with the process. The checkpoint has none of them.
 
 # %% reveal-killed
 # In a copy, as before
@@ -1203,17 +1217,17 @@ print("difference     ", difference)
 
 # %% survived-read [markdown]
 # The restarted process began with step 111, and printed 111 lines, for 110 steps and an evaluation.
-# They are the last 111 lines of the untouched one.
+# They are the same as the last 111 lines of the untouched one.
 # And all twelve variables, weights and slots, are the same to the last bit.
 # The kill cost some twenty steps, which had to be run again.
 #
 # We didn't stop at one kill. One of our tests kills a single run 20 times, at random times, also in the middle of saves.
-# It resumed all 20 times. At its end, all its variables were the same to the last bit as those of an untouched run.
+# The run resumed all 20 times. At its end, all its variables were the same to the last bit as those of an untouched run.
 #
 # How often should you save, then? Measure how many seconds a save takes, with `time.perf_counter()` before and after `manager.save()`.
 # Say it takes $c$ seconds, you save every $T$ seconds, and the run dies every $M$ seconds on average.
-# Then saves take the share $c/T$ of the time. A death loses half of the time between two saves, on average, which is the share $T/(2M)$.
-# Their sum is smallest at
+# Then saves take a share of $c/T$ of the time. A death costs half of the time between two saves, on average, which is a share of $T/(2M)$.
+# The sum of the two is smallest at
 #
 # $$T = \sqrt{2cM}$$
 #
@@ -1222,11 +1236,13 @@ print("difference     ", difference)
 # %% note-machines [markdown]
 # What about several machines, other meshes, and GPUs?
 #
-# If one of several machines dies, all processes end, since a step needs all of them,
-# and all start again from the newest checkpoint. {Lesson:failures} does this.
-# And the checkpoint doesn't know the mesh: {lesson:any_mesh} goes on with another mesh, and gets the same up to rounding.
+# If one of several machines dies, all processes end, since a step needs all of them.
+# All start again from the newest checkpoint. {Lesson:failures} does this.
+#
+# The checkpoint doesn't know the mesh. {Lesson:any_mesh} goes on with a different mesh, and gets the same losses up to rounding.
+#
 # We have not tried any of this on GPUs. There, some operations add in a changing order unless you call
-# `tf.config.experimental.enable_op_determinism()`, so don't expect the last bit.
+# `tf.config.experimental.enable_op_determinism()`, so don't expect equality to the last bit.
 
 # %% plain-heading [markdown]
 # ## The plain program
@@ -1237,9 +1253,10 @@ print("difference     ", difference)
 # ## Takeaways
 #
 # - The state of a run is the weights, the optimizer's slots, the step, and the order of the data.
-#   What you never gave to the checkpoint goes missing in silence.
-# - Compute everything else from the step: the next batch, the learning rate. Then a single number brings them back.
-# - Test it by killing. A run survives if it ends with the same bits as one that nobody touched.
+#   What you never gave to the checkpoint is lost without a warning.
+# - Compute everything else from the step: the next batch, the learning rate.
+#   Then a single number brings them back, if you start with the same arguments, such as `last_step`.
+# - Test your program by killing it. A run survives if it ends with the same bits as one that nobody touched.
 #
 # Our run now survives. Next, {lesson:faster} makes it fast.
 

@@ -5,13 +5,13 @@
 # In every step, each device computes a gradient from its own examples.
 # That is a billion numbers in float32, or 4 GB. Then all eight devices need the sum.
 #
-# The obvious way is that every device sends its gradient to every other one.
+# The obvious way is for every device to send its gradient to every other.
 # On links of 25 GB/s this takes 1.12 s. In a training run of 100,000 steps, that makes 31 hours of sending.
 # There is an algorithm that gets the same sum over the same links in 8 hours.
 # It is a dozen lines long, and you will write it.
 #
-# Adding up arrays so that every device ends up with the sum is called an **all-reduce**. Our question is:
-# *how do eight devices add up, and what does it cost?*
+# The sum that every device gets is the all-reduce of {lesson:communication}. There you saw where it comes from.
+# Now we ask: *how do eight devices add up, and what does it cost?*
 #
 # **After this lesson you can**
 #
@@ -20,8 +20,7 @@
 # - estimate how long an all-reduce takes, before you rent the devices.
 #
 # **Time:** 25 minutes.
-# **You need to know:** what a sharded tensor is ({lesson:mesh_and_layout}).
-# {Lesson:communication} tells you where all-reduces come from.
+# **You need to know:** what a sharded tensor is ({lesson:mesh_and_layout}), and where all-reduces come from ({lesson:communication}).
 
 # %%
 LANGUAGE = "en"
@@ -56,7 +55,6 @@ show(gradients)
 
 # %% total-text [markdown]
 # What do the devices exchange when you ask TensorFlow for the sum of the rows?
-# `collectives` runs a function and lists what the devices exchanged:
 
 
 # %% total
@@ -68,8 +66,7 @@ for each in collectives(sum_of_rows, gradients):
     print(each)
 
 # %% total-read [markdown]
-# It is one all-reduce. An operation in which all devices of a group take part is called a **collective**.
-# Its **payload** is 256 bytes, the size of the array that is being added up.
+# It is one all-reduce. Its payload is the array that is being added up, 256 bytes.
 #
 # TensorFlow doesn't say how the devices do it. So let's do it ourselves.
 # We take the eight rows out of the devices, and keep TensorFlow's sums to compare ours with:
@@ -144,9 +141,8 @@ except course_lib.CourseError as error:
 # %% note-hang [markdown]
 # When a collective hangs.
 #
-# With `MultiWorkerMirroredStrategy`, every worker sends heartbeats. When a worker died in our test,
-# the all-reduce of the other one failed with an `UnavailableError` about ten seconds later.
-# But a worker that is merely stuck goes on sending heartbeats, and the others wait.
+# On several machines, TensorFlow notices a process that has died, and the all-reduce of the others fails ({lesson:failures}).
+# It doesn't notice a process that is merely stuck, and then the others wait.
 # For that, set `timeout_seconds` in `tf.distribute.experimental.CommunicationOptions`:
 # a collective that takes longer then fails with a `DeadlineExceededError`. By default there is no timeout.
 
@@ -256,7 +252,8 @@ try_out(through_device_0)
 # That is what happens in a **ring**. Each device sends to the next one only, and the last one sends to the first.
 # The array is cut into *chunks*, as many as there are devices. In each step, every device sends one chunk.
 #
-# Below are four devices, so there are four chunks, A to D. Press *Forward*, and follow chunk A, the first column:
+# Below is the picture that you know from {lesson:whole_game}. It has four devices, and so four chunks, A to D.
+# This time, press *Forward* and follow chunk A, the first column:
 
 # %% stepper
 from lessons.layouts.all_reduce.ring_explorer import RingExplorer
@@ -270,7 +267,7 @@ RingExplorer(num_devices=4)
 # This half of the all-reduce is a **reduce-scatter**: the sum is complete, but scattered over the devices.
 #
 # In the other three steps, the complete chunks travel around the ring, and every device keeps a copy of each.
-# This half is an **all-gather**.
+# This half is an all-gather.
 #
 # In the end, each device has sent 5,040 bytes, 1.5 times the array. Why 1.5? We will come back to it.
 
@@ -279,7 +276,7 @@ RingExplorer(num_devices=4)
 # `ring_all_reduce(mine, device)` returns the sum of all arrays.
 # A device may send to the next one only, and receive from the previous one only.
 #
-# - `device.next` and `device.previous` are the numbers of its neighbours.
+# - `device.next` and `device.previous` are the numbers of its neighbors.
 # - `np.array_split(mine, n)` cuts an array into a list of `n` chunks. `np.concatenate(chunks)` joins them again.
 # - Each half has `device.count - 1` steps. In each step, a device sends one chunk and receives one.
 # - Device 1 begins with chunk 0 (A in the picture), device 2 with chunk 1, and device 0 with the last chunk.
@@ -288,7 +285,7 @@ RingExplorer(num_devices=4)
 #   The index goes down by one each time, and from 0 to the last.
 # - To the chunks that arrive in the first half, a device adds its own numbers.
 #
-# The check counts bytes and byte times, too. It also tries arrays that can't be cut into equal chunks.
+# The check also counts bytes and byte times, and it tries arrays that can't be cut into equal chunks.
 
 
 # %% exercise-ring
@@ -340,7 +337,7 @@ try_out(ring)
 # %% note-rounding [markdown]
 # Real gradients are rounded, and then the order of additions matters.
 #
-# Another algorithm, or another number of devices, adds in another order. So its sums can differ in the last digits.
+# A different algorithm, or a different number of devices, adds in a different order. So the sums can differ in the last digits.
 # But all devices of one ring hold the same bits, because each chunk is completed once and then copied.
 
 # %% predict-sixteen [markdown]
@@ -370,6 +367,7 @@ reveal("all_reduce-sixteen", max(exchange.bytes_sent))
 # $$2(n-1) \cdot \frac{S}{n} = 2 \, \frac{n-1}{n} \, S$$
 #
 # For four devices, that is 1.5 times the array, as in the picture.
+# For eight devices it is 1.75 times. That is why, in {lesson:communication}, each device sent 4,480 bytes for a payload of 2,560.
 # And it is less than twice the array, *however many devices there are*.
 # With our 4 GB, each of eight devices sends 7 GB, and each of 4,096 devices sends almost 8 GB.
 # As far as bytes go, data parallelism scales to thousands of devices.
@@ -381,11 +379,11 @@ reveal("all_reduce-sixteen", max(exchange.bytes_sent))
 # ## Four collectives
 #
 # You have written three collectives in this lesson, not one: the all-reduce and its two halves.
-# A fourth is needed when a tensor is split by rows, and you want it split by columns.
-# It is the **all-to-all**.
+# A fourth is needed when a tensor is split by rows, and you want it split by columns:
+# the all-to-all of {lesson:communication}.
 #
 # Here are all four, before and after.
-# A colour stands for a device, and a letter for a chunk. A cell with four colours is a complete sum:
+# A color stands for a device, and a letter for a chunk. A cell with four colors is a complete sum:
 
 # %% four
 from lessons.layouts.all_reduce.four_collectives import FourCollectives
@@ -396,7 +394,7 @@ FourCollectives()
 # In the all-to-all, device 0 gets chunk A of every device, device 1 gets chunk B of every device, and so on.
 # Nothing is added up. Each device had a row, and now it has a column.
 #
-# How much does each of $n$ devices send? Let $S$ be the size of all chunks A, B, C, ... together.
+# How much does each of $n$ devices send? The payload $S$ is the size of all chunks A, B, C, ... together.
 #
 # | collective | each device sends | for 256 bytes, 8 devices |
 # | --- | --- | --- |
@@ -409,14 +407,14 @@ FourCollectives()
 # So you can put something between the two: the update.
 # After the reduce-scatter, each device has the gradient of one chunk, and updates the weights of that chunk.
 # Then the all-gather hands out the new weights.
-# The traffic stays the same, and each of eight devices keeps only an eighth of Adam's moments.
-# That is the first stage of **ZeRO** ({lesson:how_long}).
+# The traffic stays the same, and each of eight devices keeps only an eighth of Adam's averages.
+# This is the ZeRO-1 of which you read in {lesson:whole_game}; you build it in {lesson:zero_and_fsdp}.
 
 # %% note-cpus [markdown]
 # What TensorFlow does on CPUs.
 #
-# TensorFlow's own all-reduce on CPUs is a ring, too.
-# But in place of a reduce-scatter or an all-gather, DTensor runs an all-reduce of the whole array there.
+# TensorFlow's own all-reduce on CPUs is also a ring.
+# But instead of a reduce-scatter or an all-gather, DTensor runs an all-reduce of the whole array there.
 # So on CPUs, ZeRO sends twice as much.
 
 # %% time-heading [markdown]
@@ -444,7 +442,7 @@ def ring_seconds(devices, num_bytes, bandwidth, latency):
 check("all_reduce-seconds", ring_seconds)
 
 # %% links-text [markdown]
-# Now put in numbers. A100s often stand eight to a machine (a *node*), joined by NVLink.
+# Now put in numbers. A100s usually come eight to a machine (a **node**), joined by NVLink.
 # Nodes are connected by a network. These are published estimates, and we did not measure them:
 
 # %% links tags=["modelled"]
@@ -467,31 +465,30 @@ print(f"eight A100s in eight nodes: {1000 * between:3.0f} ms")
 # %% note-figures [markdown]
 # Where these figures come from, and how to measure your own.
 #
-# NVIDIA's library NCCL counts 20 GB/s for each of the twelve NVLinks of an A100.
+# NVIDIA's library NCCL assumes 20 GB/s for each of the twelve NVLinks of an A100.
 # The network is an adapter of 200 Gbit/s for each device.
 # The latencies are NCCL's estimates for large messages (in `tuning.cc` of its source).
-# For small messages, NCCL has a faster protocol: it then counts 2.7 µs in place of 14 µs.
+# For small messages, NCCL has a faster protocol, for which it assumes 2.7 µs instead of 14 µs.
 # So the times of small all-reduces in this lesson are on the high side.
 #
 # A node of eight A100s often has eight adapters. Eight rings side by side use them all.
 # Then the bytes take as little as an eighth of the time that they take in one ring with one adapter per node.
-# A *hierarchical* all-reduce first adds up inside each node.
-# It uses all adapters, too, and saves as much on its part between the nodes.
+# {Lesson:how_long} has an all-reduce that makes use of such nodes.
 #
 # To measure your own, run `nccl-tests`. Its `algbw` is the payload divided by the time.
 # For an all-reduce, its `busbw` is $2(n-1)/n$ times that, to be compared with the link's bandwidth.
 
 # %% links-read [markdown]
-# Inside a node it is almost ten times as fast: our 31 hours of sending, which the ring made 8, become 49 minutes!
+# Inside a node the all-reduce is almost ten times as fast: our 31 hours of sending, already down to 8 with the ring, become 49 minutes!
 #
 # So if your mesh has two dimensions,
 # *put the busier one inside the nodes*. To do so, list it last when you create the mesh:
-# neighbours along the last dimension have consecutive numbers.
+# neighbors along the last dimension have consecutive numbers.
 # On a mesh of `batch` 8 × `model` 8, devices 0 to 7 form one row, along `model`.
 # If these eight share a node, every sum over `model` stays inside.
 #
 # And where is the latency? You don't see it in these times. Let's make the ring longer, with one device in each node.
-# A ring that carries 0 bytes only waits. In the bars, `#` is time spent sending and `.` time spent waiting, 8 ms each:
+# A ring that carries 0 bytes only waits:
 
 # %% longer tags=["modelled"]
 for nodes in (8, 64, 512, 4096):
@@ -500,12 +497,12 @@ for nodes in (8, 64, 512, 4096):
     )
     waiting = ring_time(nodes, 0, BETWEEN_BANDWIDTH, BETWEEN_LATENCY)
     sending = total - waiting
-    print(f"{nodes} nodes:", end=" ")
-    print(f"{1000 * sending:.0f} + {1000 * waiting:.1f} ms")
-    print("#" * round(sending / 8e-3) + "." * round(waiting / 8e-3))
+    print(f"{nodes:>4} nodes:", end=" ")
+    print(f"{1000 * sending:3.0f} ms of sending,", end=" ")
+    print(f"{1000 * waiting:5.1f} ms of waiting")
 
 # %% longer-read [markdown]
-# The time for the bytes hardly grows. But every node makes the ring two steps longer,
+# The time for the bytes hardly grows. But every node added makes the ring two steps longer,
 # and the waiting goes from 0.2 to 115 ms. So a single ring through thousands of nodes is a bad idea.
 # In a *tree*, far fewer messages have to wait for one another; {lesson:how_long} compares the two.
 #
@@ -538,11 +535,11 @@ reveal("all_reduce-merged", round(1000 * one_by_one, 2))
 # %% merged-read [markdown]
 # These are the six all-reduces of the small network in {lesson:whole_game}, before TensorFlow fuses any of them.
 # Five of them carry less than 600 bytes between them, and they take four fifths of the time.
-# So it pays to **fuse** small all-reduces, that is, to pack them into one. TensorFlow fuses what it can.
+# So it pays to **fuse** small all-reduces: a single all-reduce then carries all of their arrays. TensorFlow fuses what it can.
 #
 # But even a single all-reduce spends nearly all of its 0.21 milliseconds waiting.
 # Is the ring the right algorithm for so few bytes? If everyone sends to everyone,
-# no device has to receive anything before it sends. So there is one latency to wait for, in place of 14.
+# no device has to receive anything before it sends. So there is one latency to wait for, instead of 14.
 # Here are both, in microseconds:
 
 # %% small tags=["modelled"]
@@ -567,26 +564,24 @@ for num_bytes in (4, 230_992, 10_000_000):
 # What TensorFlow fuses.
 #
 # DTensor fuses all-reduces of one kind and dtype over the same devices, if none needs the result of another.
-# It pads the fused payload to a multiple of 1,024 numbers. An all-reduce that is left alone is not padded.
-# `collectives` runs your function without fusing. To see the fused all-reduces, pass `combine=True`.
+# {Lesson:faster} shows what becomes of the six all-reduces, and how to turn fusing off.
 #
 # A fused all-reduce can't start before the last of its gradients is there, so it can hardly overlap with the backward pass.
 # That is why many frameworks limit the size of a *bucket* of gradients. `tf.distribute` does so if you set
 # `bytes_per_pack` in `tf.distribute.experimental.CommunicationOptions`.
-# In DTensor, the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE`, set to 1, turns fusing off.
 
 # %% takeaways [markdown]
 # ## The plain program
 #
 # [`all_reduce.py`](../plain/all_reduce.py) adds up a real DTensor in the three ways of this lesson,
-# and compares them with TensorFlow. It needs nothing but TensorFlow and NumPy.
+# and compares them with TensorFlow. It needs only TensorFlow and NumPy.
 #
 # ## Takeaways
 #
 # - A ring all-reduce is a reduce-scatter followed by an all-gather. Each of $n$ devices sends $2(n-1)/n$ times
 #   the payload, so never more than twice.
 # - What all devices send together doesn't tell you the time.
-#   Count what the busiest one sends and receives, and how long devices wait.
+#   Look at what the busiest device sends and receives, and at how long devices wait.
 # - Large all-reduces are bound by bandwidth, so give them the fastest links.
 #   Small ones are bound by latency, so fuse them. If they stay small, other algorithms beat the ring.
 #

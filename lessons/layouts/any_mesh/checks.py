@@ -99,7 +99,7 @@ def six(answer: Sequence[Any]) -> str | None:
     for name, size in answer:
         if _SPLIT_BY[name] % size:
             return _(
-                "`{name}` has the size {size}, and cannot cut an axis of {length} into as many equal parts.",
+                "`{name}` has size {size}, and cannot split an axis of {length} into as many equal parts.",
                 name=name,
                 length=_SPLIT_BY[name],
                 size=size,

@@ -129,7 +129,7 @@ def held(subject: Subject, setting: Setting) -> dict[str, int]:
     return {
         _("parameters"): variables,
         _("gradients"): variables,
-        _("Adam's averages"): 2 * variables,
+        _("Adam's slots"): 2 * variables,
         _("batch"): rows + labels,
     }
 

@@ -6,11 +6,11 @@
 #
 # Are the three weeks lost? Or *can a run move to another mesh?*
 #
-# In {lesson:whole_game} a run moved once, and you couldn't tell from its curve. You had to take that on trust.
-# Now you look into the file and put together by hand what a device needs from it.
-# Then you send one run over four meshes, and at last to a single device.
-# Along the way you see how two variables lose their values, and the usual checks let it pass.
-# And once a run can go anywhere, there is a choice to make: which mesh should it go to?
+# In {lesson:whole_game} a run moved once, and each of its losses was that of one device, up to rounding.
+# Now you find out how that is possible. You look into the file, and put together by hand what a device needs from it.
+# Then you send one run over four meshes, and finally to a single device.
+# Along the way, two variables lose their values, and the usual checks don't notice.
+# And once a run can go anywhere, you have to choose: which mesh should it go to?
 #
 # **After this lesson you can**
 #
@@ -33,7 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% data-heading [markdown]
 # ## A run on 4 × 2
 #
-# The run is the one that you know: reviews, a network of 1,200 → 48 → 2, and Adam written by hand.
+# This is the run that you know: reviews, a network of 1,200 → 48 → 2, and Adam written by hand.
 # The next four cells are almost those of {lesson:a_run}: here all the reviews are for training, and the layouts come later.
 # They are folded, and you need only run them.
 
@@ -136,12 +136,13 @@ class Model(tf.Module):
 
 
 # %% layouts-text [markdown]
-# Adam's averages, its **slots**, have the layouts of their weights, so they will move with them.
+# Adam's slots have the layouts of their weights, so they will move with them.
 #
 # Where do the layouts come from? As in {lesson:splitting_the_model}, every axis has a name,
-# and `splits` says which dimension of the mesh splits it.
-# There is one difference. A mesh needn't have every dimension in `splits`:
-# if it lacks one, the axis that this would have split stays whole. That takes one `if`, and then one dictionary serves every mesh:
+# and `splits` says which mesh dimension splits it.
+# There is one difference. A mesh need not have all the dimensions that `splits` names:
+# if one is missing, the axis that it would have split stays whole.
+# That takes one `if`, and then a single dictionary serves every mesh:
 
 # %% layouts
 axes = {
@@ -178,9 +179,9 @@ for tensor, layout in grid.items():
 
 # %% train-text [markdown]
 # On this mesh `features` stays whole, because no dimension is called `feature`.
-# The hidden units are split, so there are two different halves of `W1`, and each of them lies on four devices.
+# The hidden units are split, so `W1` has two shards, a left and a right half, and four devices hold each of them.
 #
-# You wrote `newest` in {lesson:a_run}: it finds the newest checkpoint whose index can be read. It is folded, too.
+# You wrote `newest` in {lesson:a_run}: it finds the newest checkpoint that is whole. It is folded, too.
 
 # %% newest tags=["known"]
 from pathlib import Path
@@ -213,7 +214,7 @@ def resume(checkpoint, folder):
 
 
 # %% train-loop [markdown]
-# Last comes the loop. It is plainer than that of {lesson:a_run}: nothing is shuffled, and the learning rate is constant.
+# Finally we need the loop. It is simpler than that of {lesson:a_run}: nothing is shuffled, and the learning rate is constant.
 # It saves after every epoch, and once more when it ends or is stopped:
 
 
@@ -252,7 +253,7 @@ def train(layouts, folder, steps, batch_size=64, learning_rate=3e-3):
 
 
 # %% first-run-text [markdown]
-# The whole run will have 200 steps. We train the first 40, and the curve leaves room for the others:
+# The whole run will have 200 steps. We train the first 40, and the curve leaves room for the rest:
 
 # %% first-run
 import tempfile
@@ -263,19 +264,19 @@ folder = tempfile.mkdtemp()
 on_grid = await live(train(grid, folder, 40), steps=200)
 
 # %% first-run-read [markdown]
-# The folder now has a checkpoint, and the model is gone: it lived inside `train`.
-# From here on, the file is all that is left of the run.
+# The folder now has a checkpoint, and the model is gone, because it existed only inside `train`.
+# The file is all that is left of the run.
 #
 # ## What is in the file?
 
 # %% predict-disk [markdown]
 # A model and its optimizer lie on eight devices, as 4 × 2.
 # Nearly all of their bytes are in matrices that are split into two halves, and each half lies on four devices.
-# They are saved. Divide the bytes of the data files by the bytes that model and optimizer take on one device without a mesh.
-# What comes out, about?
+# They are saved. About how many times as many bytes do the data files have as the model and the optimizer take
+# on one device without a mesh?
 #
 # - [ ] `0.5`
-#   One device has that much. But half of each matrix would be missing.
+#   This is what one device holds. But then half of each matrix would be missing.
 # - [x] `1`
 #   Each half is written once, by one of the four devices that hold it.
 # - [ ] `4`
@@ -290,12 +291,12 @@ for file in Path(folder).glob("*.data-*"):
 
 counted_once = 0
 for value in values.values():
-    counted_once += 3 * value.nbytes  # a weight and two averages
+    counted_once += 3 * value.nbytes  # a weight and two slots
 
 reveal("any_mesh-disk", round(on_disk / counted_once))
 
 # %% files-text [markdown]
-# Who writes what? Let's list the files:
+# Which files are there?
 
 # %% files
 for file in sorted(Path(folder).glob("ckpt-*")):
@@ -303,15 +304,16 @@ for file in sorted(Path(folder).glob("ckpt-*")):
     print(f"{file.name:28} {kilobytes:4.0f} kB")
 
 # %% files-read [markdown]
-# One of the two large files was written by device 0. It has the left half of `W1`, the upper half of `W2`, their averages,
+# The list doesn't show who wrote what, so here it is.
+# Device 0 wrote one of the two large files. It has the left half of `W1`, the upper half of `W2`, their slots,
 # and the variables that aren't split, such as `b2`.
-# The other one was written by device 1, and has the other halves.
+# Device 1 wrote the other one, which has the other halves.
 # Devices 2 to 7 wrote nothing, because they hold copies. The tiny data file has the step number,
 # and the names of the program's objects.
 #
 # The most interesting file is the last one. The **index** records each variable's full shape.
-# For each block, it also records which slice of the variable this is, and which file holds it.
-# Ask it for the variables:
+# For each shard that was stored, called a *block*, it also records which slice of the variable this is, and which file holds it.
+# Let's ask it for the variables:
 
 # %% index
 latest = newest(folder)
@@ -321,10 +323,10 @@ for key, shape in tf.train.list_variables(latest):
 
 # %% index-read [markdown]
 # `W1` is listed with its global shape, 1,200 × 48, although no file has more than half of it.
-# What the index does *not* have is a mesh. It never says that there were eight devices, or that they stood as 4 × 2.
+# What the index does *not* have is a mesh. It says neither that there were eight devices, nor that they stood as 4 × 2.
 #
 # So any mesh can come and take what it needs. That is called **resharding**. Here is `W1`, in the file and on three meshes.
-# Equal colours are equal data. The numbers are devices:
+# Equal colors are equal data, and the numbers are devices:
 
 # %% file-picture
 from lessons.layouts.any_mesh.picture import file_picture
@@ -345,13 +347,13 @@ file_picture(
 
 # %% file-picture-read [markdown]
 # The first mesh gets back what it wrote. On 2 × 4, each device needs half of a stored half.
-# With three devices it gets interesting: the middle third straddles the cut.
+# With three devices it gets interesting: the middle third lies across the border of the two blocks.
 # Device 1 needs the end of one block and the beginning of the other.
 #
 # **Exercise 1.** Be device 1.
 # Write `read_columns(stored, first, stop)`. It returns the columns from `first` up to, but not including, `stop`.
 # `stored` is a list of blocks, in any order. Each is a pair `(start, block)`:
-# `block` is an array, and `start` is the number of its first column in the whole matrix.
+# `block` is an array, and `start` is the number of its first column in the whole matrix, counted from 0.
 # Don't put the whole matrix together first: a device may be too small for it.
 # (The check also tries a matrix with far more columns than fit into memory.
 # There, `stored` holds just a few blocks, one of them nowhere near your columns.)
@@ -389,9 +391,10 @@ print(np.sum(middle != values["W1"][:, 16:32]), "numbers differ")
 
 # %% restore-text [markdown]
 # TensorFlow does this job for each device and each variable.
-# It is less careful than our solution: even for a piece of a stored block, it reads the whole block.
+# It is less thrifty than our solution: even for a part of a stored block, it reads the whole block.
 # (You will see what that costs.) Does every number arrive?
-# We restore the file under three meshes. Then we compare `W1` on each device with `W1` in the file:
+# We restore the file under three meshes. Then we compare `W1` on each device with `W1` in the file.
+# To see the copies as they are, we look at them with `value()`, as in {lesson:one_step}:
 
 # %% restore
 key = "model/weights/W1/.ATTRIBUTES/VARIABLE_VALUE"
@@ -404,7 +407,7 @@ def differing(layouts):
     restored.expect_partial()  # we leave out the step number
 
     wanted = dtensor.unpack(shard(in_file, layouts["W1"]))
-    found = dtensor.unpack(model.weights["W1"].read_value())
+    found = dtensor.unpack(model.weights["W1"].value())
     count = 0
     for device in range(len(found)):
         different = wanted[device].numpy() != found[device].numpy()
@@ -418,14 +421,14 @@ print("three:", differing(three))
 
 # %% restore-read [markdown]
 # No number differs, on any device: `W1` is the same to the last bit.
-# The other variables are put to the test below, when the run goes on.
+# We don't compare the other variables in this way. But the run will go on from them, and we will compare its losses.
 #
 # ## Without a whole copy
 #
 # For our small network all this hardly matters.
 # But think of a matrix that was split because no device could hold it.
-# If anyone had to hold all of it for a moment, just to save it, the run would end there.
-# So let's save something bigger: 67 MB, split into eight blocks on our 4 × 2.
+# If a device had to hold all of it for a moment, just to save it, the run would end there.
+# So let's save something bigger: 67 MB, split into eight shards on our 4 × 2.
 
 # %% big
 layout = dtensor.Layout(["batch", "model"], grid_mesh)
@@ -441,24 +444,29 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
 
 # %% big-read [markdown]
 # Eight of the nine files have 8.4 MB: each device wrote one.
-# The other, which is nearly empty, has the names of the program's objects.
-# No file has the whole matrix, and no device had to.
+# The other one, which is nearly empty, has the names of the program's objects.
+# No file has the whole matrix, and no device had to hold it.
 #
-# Could a whole copy be in memory, though, for a moment? We measured it, with a matrix of 268 MB that was saved in eight blocks.
+# But could a whole copy have been in memory for a moment? We measured it, with a matrix of 268 MB that was saved in eight blocks.
 # Here is the peak of the extra memory, summed over all eight devices. It varies from run to run:
 #
 # | | extra memory |
 # | --- | --- |
 # | saving | up to 40 MB |
 # | restoring into the same layout | 70 to 80 MB |
-# | restoring into another layout | 140 to 270 MB |
+# | restoring into a different layout | 140 to 270 MB |
 # | for comparison: a whole copy on each device | 2,147 MB |
 #
-# So nothing like a whole copy on each device was ever made. Why does another layout cost more?
-# Because a device that needs a piece of a stored block reads all of it, one block after another.
-# That tells you where the danger lies: in large *blocks*, not in large matrices.
+# Saving, and restoring into the same layout, took less than the 268 MB of a single copy.
+# A different layout took up to 270 MB, so from this sum alone we can't tell whether one device had a whole copy.
+# We therefore let a single device read its new shard of 34 MB. Its memory peaked at 67 to 84 MB,
+# far below the whole matrix. So a device reads its shard without a copy of the whole.
+#
+# Why does a different layout cost more?
+# Because a device that needs a part of a stored block reads all of it, one block after another.
+# So the danger lies in large *blocks*, not in large matrices.
 # A matrix that was saved under data parallelism is a single block.
-# Reading such a block into eight parts took up to 670 MB.
+# Reading such a block into eight shards took up to 670 MB.
 
 # %% note-memory [markdown]
 # How was that measured?
@@ -466,22 +474,23 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
 # One process wrote the matrix, and another one restored it.
 # Every half millisecond, the process looked at how much memory it had. We compared the peak with the memory just before.
 # A shorter peak is missed, so take the figures as rough.
-# A test of this course does it again. Eight virtual devices share the memory of one process, so the figures are for all of them.
+# A test of this course does it again. Eight virtual devices share the memory of one process, so the figures of the table are for all of them.
+# For one device alone, a process without a mesh read one shard with `tf.raw_ops.RestoreV2`, to which you can give a slice of a variable.
 #
-# That a device reads stored blocks in full is in TensorFlow's source (`BundleReader::GetSliceValue`):
+# TensorFlow's source shows that a device reads stored blocks in full (`BundleReader::GetSliceValue`):
 # a block that is exactly the wanted one is read in place, and any other is first read into memory of its own.
-# Each device also has its new part for a moment beside the old one.
+# Each device also has its new shard for a moment beside the old one.
 # On GPUs, all of this would happen in the host's memory. That is untried here.
 
 # %% silence-heading [markdown]
-# ## Lost without a word
+# ## Lost without a warning
 #
 # For a move, each variable of the new program has to find its value in the file.
-# In {lesson:a_run} you met a guard for that, and `resume` has it, too.
-# `assert_existing_objects_matched` raises an error if a variable finds nothing, for example because its name has changed.
+# `resume` has the guard of {lesson:a_run} for this: `assert_existing_objects_matched` raises an error
+# if a variable finds nothing, for example because its name has changed.
 #
 # Is this guard enough? Suppose that, in the meantime, somebody has widened the hidden layer.
-# In the file, `W2` has 48 rows, and in the new program 96. The shape of `b2` is the same in both.
+# In the file, `W2` has 48 rows, and in the new program it has 96. The shape of `b2` is the same in both.
 # We fill the file with ones, and the program with zeros:
 
 # %% silence
@@ -519,22 +528,22 @@ except tf.errors.OpError as error:
     print(last_line(error))
 
 # %% silence-second-text [markdown]
-# Neither guard notices. The error comes later, when somebody next uses any tensor on a mesh.
-# It is a clear message. But you get it only once. What do the variables hold now?
+# Neither guard noticed. The error came later, when a tensor on a mesh was next used.
+# Its message is clear, but you get it only once. What do the variables hold now?
 
 # %% silence-second
 print("W2", sum_of(zeros["W2"]))
 print("b2", sum_of(zeros["b2"]))
 
 # %% silence-second-read [markdown]
-# Zeros, the initial values, and not a word. Look at `b2`: its shape was fine, and it still never got its ones!
-# A single wrong shape costs you *every* variable on the mesh.
+# Both are zeros, the initial values, and this time there is no error. Look at `b2`: its shape was right, and it still never got its ones!
+# A single wrong shape costs you *every* variable that is read with it.
 # In a notebook, you would see the error, shrug, run the next cell, and train from the initial values without knowing it.
 # (Ordinary variables, on one device, are safer: there `read` itself raises a `ValueError`.)
 # Our `resume` is safe: it calls `restore`, which is a `read` that waits for the values, and raises this error at once.
 #
-# But don't let it depend on which of the two a program calls.
-# Compare the shapes first: the index has them, and reading it costs next to nothing:
+# But safety shouldn't depend on which of the two a program calls.
+# Compare the shapes first. The index has them, and reading it costs next to nothing:
 
 # %% shapes
 for key, shape in tf.train.list_variables(narrow_file):
@@ -543,7 +552,7 @@ for key, shape in tf.train.list_variables(narrow_file):
 
 # %% shapes-read [markdown]
 # `resume` should do that for you.
-# It gets a guard of its own, which compares the shape of each weight. (The slots have the same shapes.)
+# We give it a guard of its own, which compares the shape of each weight. (The slots have the same shapes.)
 # A program with a wider layer or a renamed weight now stops before it restores anything, and names the weight.
 # (`train` looks up the name `resume` when it runs, so it will use the new one.)
 
@@ -568,8 +577,8 @@ def resume(checkpoint, folder):
 # %% trip-heading [markdown]
 # ## One run, four meshes and one device
 #
-# Now let's move the run. It stands at step 40. It goes to 2 × 4 for 40 steps.
-# Then it goes for 40 more to a mesh of three dimensions, a cube of 2 × 2 × 2.
+# Now let's move the run. It has done 40 steps. First it moves to 2 × 4 for another 40.
+# Then it moves to a mesh of three dimensions, a cube of 2 × 2 × 2, for 40 more.
 # The cube has a dimension `feature`, so it splits the 1,200 features as well:
 
 # %% cube
@@ -581,8 +590,8 @@ cube = make_layouts(axes, splits, cube_mesh)
 
 # %% trip-text [markdown]
 # What has to change in the call of `train`? Only its first argument.
-# We move a copy of the folder, so the run still stands at step 40 if you want to move it again.
-# (If you end at another step than 120, you stopped the first run: run its cell again, and then this one.)
+# We move a copy of the folder, so the run is still at step 40 if you want to move it again.
+# (If you end at a step other than 120, you stopped the first run early. Run its cell again, and then this one.)
 
 # %% trip
 import shutil
@@ -604,7 +613,9 @@ print("at step", records[-1]["step"])
 # %% six-text [markdown]
 # And now the cluster gives you six devices.
 # Training that goes on while devices come and go is called **elastic training**.
-# Six is 3 × 2, so the obvious thing is to take the 4 × 2 of the beginning, and shrink its `batch` from 4 to 3. Let's try to shard a batch over it:
+# (What happens if they go in the middle of a step is the subject of {lesson:failures}.)
+# Six is 3 × 2, so the obvious idea is to take the 4 × 2 of the beginning, and shrink its `batch` from 4 to 3.
+# Let's try to shard a batch over this mesh:
 
 # %% six-refused tags=["error"]
 six_devices = ["CPU:0", "CPU:1", "CPU:2", "CPU:3", "CPU:4", "CPU:5"]
@@ -621,8 +632,8 @@ except tf.errors.OpError as error:
 
 # %% six-read [markdown]
 # Our checkpoint is not the problem: the weights would fit this mesh.
-# The *batch* is: 64 rows can't be split into three equal parts.
-# You could train with batches of 63 or 66, but then it would be another run, with other gradients.
+# The problem is the *batch*: 64 rows can't be split into three equal shards.
+# You could train with batches of 63 or 66, but then it would be a different run, with different gradients.
 # If the run is to go on as it was, the mesh has to fit its batch.
 #
 # **Exercise 2.** Find a mesh for the six devices on which the run can go on with batches of 64.
@@ -640,8 +651,8 @@ check("any_mesh-six", six)
 
 # %% on-six-text [markdown]
 # Your mesh (or ours) takes the run from step 120 to 160.
-# For the last forty steps even the six devices are gone, and one device does it alone, without DTensor.
-# Beside it, we train on one device from the start:
+# For the last forty steps even the six devices are gone, and a single device finishes the run, without DTensor.
+# For comparison, we also train on one device from the start:
 
 # %% on-six
 dims = yours_or_ours("any_mesh-six", six)
@@ -668,8 +679,8 @@ meshes_used = {
 run_picture(moved, one, meshes_used)
 
 # %% run-picture-read [markdown]
-# Each line marks a move. Can you see one in the curve?
-# The curve is a mean over twenty steps, and could hide a small jump. So ask the numbers, step by step:
+# Each dashed line marks a move. Can you see one in the curve?
+# The curve is a mean over twenty steps, and could hide a small jump. So let's compare the numbers, step by step:
 
 # %% same
 from course_lib import about
@@ -682,14 +693,16 @@ print(len(differences), "steps")
 print("largest difference", about(max(differences), 0, 1e-5))
 
 # %% same-read [markdown]
-# Two hundred steps, from mesh to mesh and at last on one device. Every loss matches that of the run that never left its one device, up to rounding.
-# So yes: a run can move. It keeps its weights, its slots and its place in the data.
+# The run took two hundred steps, from mesh to mesh and finally on one device.
+# Every loss matches that of the run that never left its one device, up to rounding.
+# The losses speak for the slots and the data, too: in {lesson:a_run}, a run that lost one of them had different losses.
+# So yes, a run can move. It keeps its weights, its slots and its place in the data.
 # The mesh was never a part of it.
 
 # %% note-order [markdown]
 # What else has to come along?
 #
-# The batches. `train` takes them in a fixed order from the number of the step, which is in the checkpoint.
+# The batches have to come along. `train` takes them in a fixed order from the step number, which is in the checkpoint.
 # If yours are shuffled, the order has to follow from a seed and the step, as in {lesson:a_run}.
 # If you draw dropout masks, they must not depend on the layout either.
 #
@@ -701,11 +714,12 @@ print("largest difference", about(max(differences), 0, 1e-5))
 # On the way, the run passed through the cube. Why would anybody split the features?
 # Because a single example can be too large for a device.
 # A medical scan of 512 × 512 × 512 voxels takes 0.54 GB in float32, and sixteen feature maps of that size take 8.6 GB.
-# Then you have to cut the example itself.
+# The backward pass needs the feature maps of all layers. With ten such layers, they take 86 GB, more than the 80 GB of an A100.
+# Then you have to split the example itself.
 #
-# Our examples are rows of 1,200 features, and the cube cuts each row in two.
-# We call that scheme spatial parallelism.
-# Here it is, drawn as the schemes in {lesson:splitting_the_model}:
+# Our examples are rows of 1,200 features, and the cube splits each row in two.
+# We call this scheme spatial parallelism.
+# Here it is, drawn like the schemes in {lesson:splitting_the_model}:
 
 # %% scheme
 from course_lib import MeshSpec, Plan
@@ -718,8 +732,8 @@ spatial = Plan("spatial", spec, splits)
 Scheme(spatial, drawn, sizes)
 
 # %% scheme-read [markdown]
-# The columns of `x` and the rows of `W1` are cut at the same place, since both have the axis `features`.
-# No device ever sees a whole review, or a whole column of `W1`. What do the devices have to tell each other?
+# The columns of `x` and the rows of `W1` are split at the same place, since both have the axis `features`.
+# No device ever sees a whole review, or a whole column of `W1`. What do the devices have to exchange?
 
 # %% predict-features [markdown]
 # On a mesh of `batch` 2 × `feature` 2 × `model` 2, `x` of shape (64, 1200) has the layout `[batch, feature]`,
@@ -730,9 +744,10 @@ Scheme(spatial, drawn, sizes)
 # - [ ] `0`
 #   A hidden unit sums over all 1,200 features, and no device has more than 600 of them.
 # - [x] `3072` 3,072 bytes
-#   Only the first product sums over the features. A device has partial sums for 32 reviews and 24 hidden units.
+#   Only the first product sums over the features. A device has partial sums for 32 reviews and 24 hidden units:
+#   32 × 24 × 4 bytes.
 # - [ ] `57600` 57,600 bytes
-#   That is a device's part of the gradient of `W1`. But that gradient is a sum over the reviews, so it goes over `batch`.
+#   That is a device's shard of the gradient of `W1`. But that gradient is a sum over the reviews, so it goes over `batch`.
 # - [ ] `60672` 60,672 bytes
 #   That adds the gradient of `W1` to the sums of the first product. But the gradient sums over the reviews.
 
@@ -755,7 +770,7 @@ reveal("any_mesh-features", over_feature)
 # %% lanes-text [markdown]
 # The backward pass has nothing to add up over the features:
 # each device computes the gradient of its own rows of `W1` from its own columns of `x`.
-# So the new cut costs only 3,072 of the 61,232 bytes that a device sends in a step.
+# So this new split costs only 3,072 of the 61,232 bytes that a device sends in a step.
 # Walk through the step, and you meet three kinds of bands: one over `feature`, one over `model` for the logits,
 # and six over `batch`, for the four gradients, the loss and the accuracy:
 
@@ -769,17 +784,18 @@ StepExplorer("spatial")
 #
 # TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) calls this layout
 # spatial parallelism, and so does the explorer above.
-# Elsewhere the word means that images or volumes are cut along their height, width or depth.
+# Elsewhere the word means that images or volumes are split along their height, width or depth.
 # [Hou and others](https://arxiv.org/abs/1909.03108) train on medical scans in this way.
-# There, a convolution at the edge of a device's part needs the border of its neighbour's part.
+# There, a convolution at the edge of a device's shard needs the border of its neighbor's shard.
 # The devices exchange these borders, called *halos*, in each layer, and no sum is needed.
-# A dense layer has no neighbours. It sums over all features, so our devices add up instead.
+# A dense layer has no neighbors. It sums over all features, so our devices add up instead.
 
 # %% which-heading [markdown]
 # ## Which mesh should you take?
 #
 # If a run can go anywhere, where should it go? Let's compare three schemes on eight devices.
-# For the time of a ring we take the formula of {lesson:all_reduce}, with the figures for eight A100s in one node:
+# As in {lesson:splitting_the_model}, the time of a ring comes from the formula of {lesson:all_reduce},
+# here with the figures for eight A100s in one node:
 
 # %% ring
 LATENCY = 3.4e-6  # seconds
@@ -795,9 +811,11 @@ def ring_seconds(devices, num_bytes, bandwidth, latency):
 # %% costs-text [markdown]
 # For each scheme, we want three numbers:
 #
-# - the bytes that device 0 **holds**: its part of `x`, of the weights and of the slots;
+# - the bytes that device 0 **holds**: its shards of `x`, of the weights and of the slots;
 # - the bytes that it **sends** in a step;
 # - the **time** that sending takes.
+#
+# (`read_value()` is enough here, because we only count the bytes of a shard.)
 
 # %% costs
 from course_lib import collectives
@@ -854,20 +872,19 @@ costs_picture(
 )
 
 # %% bytes-read [markdown]
-# With 64 reviews, the more of the model we split, the less a device holds. Weights and slots are most of it.
+# With 64 reviews, the more of the model we split, the less a device holds. Most of what it holds are weights and slots.
 #
 # With 1,024 reviews it is different: now the data-parallel scheme holds *least* of the three.
-# The batch has become larger than the model, and `batch` 8 cuts it eight ways.
+# The batch has become larger than the model, and `batch` 8 splits it eight ways.
 # On 4 × 2, two devices along `model` hold the same rows of `x`.
-# So **split what is large**. The model? Then along `model` or `feature`. The batch?
-# Then along `batch`, or along `feature`, which splits `x` as well.
+# So **split what is large**. If that is the model, split along `model` or `feature`.
+# If it is the batch, split along `batch`, or along `feature`, which splits `x` as well.
 #
 # And what is sent? Gradients are as large as the weights, however many reviews there are.
-# Under data parallelism there is hardly anything else, so the bar stays.
-# Partial sums of activations grow with the batch. You see it in the spatial scheme, whose bar has grown from 61 to 111 kB.
+# Under data parallelism there is hardly anything else, so the bar doesn't change.
+# Partial sums of activations grow with the batch. You see this in the spatial scheme, whose bar has grown from 61 to 111 kB.
 #
-# Now the time.
-# Do the bytes tell us that, too?
+# Do the bytes also tell us the time?
 
 # %% time-given [markdown]
 # Here are the all-reduces of one step with 64 reviews, before TensorFlow fuses any. They run one after another:
@@ -878,20 +895,20 @@ costs_picture(
 # | `model` | 6 in rings of four, 1 in a ring of two | 173,384 bytes |
 # | `spatial` | 8 in rings of two | 61,232 bytes |
 #
-# Each message of a ring waits 3.4 µs for its latency. In that time, the link could carry 816,000 bytes.
+# Each message of a ring waits for a latency of 3.4 µs. In that time, the link could carry 816,000 bytes.
 
 # %% predict-time [markdown]
 # Eight devices in one node train under one of three schemes.
 # Under `data`, a step takes 6 all-reduces in rings of eight, and a device sends 404,236 bytes.
 # Under `model` it takes 6 in rings of four and 1 in a ring of two, and a device sends 173,384 bytes.
 # Under `spatial` it takes 8 in rings of two, and a device sends 61,232 bytes.
-# Each message costs a latency in which the link could carry 816,000 bytes.
+# Each message waits for a latency, and in that time the link could carry 816,000 bytes.
 # Under which scheme do the all-reduces take the least time?
 #
 # - [ ] `data` data: it has the fewest all-reduces
-#   But each of them goes round a ring of eight: 14 messages that wait for each other.
+#   But each of them goes around a ring of eight: 14 messages that wait for each other.
 # - [ ] `model` model: it is in the middle in both
-#   Six of its seven all-reduces go round a ring of four: 6 messages that wait for each other.
+#   Six of its seven all-reduces go around a ring of four: 6 messages that wait for each other.
 # - [x] `spatial` spatial: it has the shortest rings
 #   The bytes take next to no time, so what counts is the messages that wait for each other.
 #   A ring of eight has 14, a ring of four 6, and a ring of two only 2.
@@ -913,7 +930,7 @@ costs_picture(
 )
 
 # %% time-read [markdown]
-# It is not the bytes that make the time.
+# The bytes hardly matter.
 # The bars for 64 and for 1,024 reviews are practically the same: 84, 38 and 16 times 3.4 µs make 286, 129 and 54 µs.
 # Less than 2 µs are left for the bytes. Such all-reduces are **latency-bound**, and long rings lose, whatever they carry.
 # In a large network it is the other way round. There the bytes decide, and then the bars of *sent* tell you the time.
@@ -923,26 +940,26 @@ costs_picture(
 #
 # They are computed, and they leave out two things.
 #
-# TensorFlow fuses small all-reduces that run over the same mesh dimensions, sums with sums and means with means.
+# TensorFlow fuses small all-reduces that run over the same mesh dimensions ({lesson:faster}).
 # Two are left under `data`, three under `model` and four under `spatial`, and the same formula gives 96.9, 48.4 and 27.5 µs. The order stays, but the three are closer.
 #
 # And a device also has to do the arithmetic. Under all three schemes, it does an eighth of the products with `W1`, which are most of it.
-# {Lesson:how_long} has a planner that counts everything.
+# The planner of {lesson:how_long} adds the arithmetic to the exchanges.
 
 # %% lab-heading [markdown]
 # ## The training lab
 #
 # Now try it yourself. The lab below trains with *your* functions, the ones above, under any mesh and any splits.
-# Its bars tell you beforehand what a device will hold (here with gradients and labels) and send.
+# Before you run anything, its bars show what a device will hold (here with gradients and labels) and send.
 #
 # Choose *data parallel* and press **Run**. Choose *spatial parallel* and run again. The curves lie on top of each other,
 # and the lab tells you the largest difference.
 # Then raise the number of epochs, choose a finished run under *Start from*, pick another scheme, and press **Run**: the run moves.
 # The lab keeps its runs in the folder `training_lab`, beside this notebook.
-# Restart the kernel, and they are still there, and go on.
+# They are still there when you restart the kernel, and you can go on with them.
 #
 # And here is a puzzle. **With batches of 1,024, find a mesh and splits with which a device holds less than 900,000 bytes
-# (parameters, gradients, Adam's averages and its part of the batch) and sends less than 300,000 in a step.**
+# (parameters, gradients, Adam's slots and its shard of the batch) and sends less than 300,000 in a step.**
 # None of the three schemes does it.
 
 # %% lab
@@ -961,11 +978,12 @@ TrainingLab(
 # %% note-puzzle [markdown]
 # The answer to the puzzle
 #
-# A mesh of 2 × 4, where the 2 splits `batch`, the 4 splits `features`, and `hidden` stays whole.
+# The names below are those of axes, not of mesh dimensions.
+# Take a mesh of 2 × 4, where the 2 splits `batch`, the 4 splits `features`, and `hidden` stays whole.
 # A device then holds 851,232 bytes and sends 205,648. No other plan does it.
 #
-# Why this one? A batch of 1,024 takes 4.9 MB, far more than all else, so it has to be cut eight ways.
-# Both of its axes can be cut, so there are four ways to do that:
+# Why this one? A batch of 1,024 takes 4.9 MB, far more than all else, so it has to be split eight ways.
+# Both of its axes can be split, so there are four ways to do that:
 #
 # | | a device holds | and sends |
 # | --- | --- | --- |
@@ -974,27 +992,28 @@ TrainingLab(
 # | `batch` 2 × `features` 4 | 851,232 | 205,648 |
 # | `features` 8 | 740,128 | 344,064 |
 #
-# Splitting `features` cuts `W1` as well, and all that belongs to it. But then the partial sums have to be added up, in longer and longer rings.
+# Splitting `features` splits `W1` as well, and all that belongs to it. But then the partial sums have to be added up, in longer and longer rings.
 #
-# You could split `hidden`, too, along a dimension that already splits something else. A device would hold still less.
+# You could split `hidden`, too, along the dimension that already splits `batch`. A device would hold still less.
 # But then tensors have to be gathered along that dimension, and it sends more than 770,000 bytes.
 
 # %% own-text [markdown]
 # ## Your own network
 #
-# Now move a network of your own, say one with two blocks that add their input to their output.
-# ({Lesson:splitting_the_model} says which layouts such a residual stream needs.)
+# Now move a network of your own, say one with two residual connections.
+# ({Lesson:splitting_the_model} says which layouts the residual stream needs.)
 #
 # 1. Name its axes. The stream needs a layout on each mesh, too, so give it an entry in `axes`: `"stream": ("batch", "stream")`.
 #    On one device it has no layout, so call `dtensor.relayout` only if there is one.
 # 2. Build the model from a dictionary of layouts, with slots for each weight.
 # 3. Predict the collectives of a step on 4 × 2, and then list them.
 #    The plain program of {lesson:communication}, `communication.py`, lists them without the course's library.
-#    Import it first, since it makes the eight devices. Set the environment variable that the `main` of that program sets, or you see only fused all-reduces.
+#    Import it first, because it makes the eight devices. Set `os.environ["DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"] = "1"`
+#    before you call anything. Otherwise you see only fused all-reduces.
 #    Then call `collectives_that_ran(mesh, function, *arguments)` with a plain function. It runs the step, so the weights change.
 # 4. Train on 4 × 2, in a program of its own. Save every 20 steps, and kill it with `kill -9` after one of the saves.
-# 5. Start it again on 2 × 4, and look at its first line. If that says step 1, it found no checkpoint, and began anew.
-#    Its losses would be right all the same!
+# 5. Start it again on 2 × 4, and look at its first line. If it says step 1, the program found no checkpoint, and began anew.
+#    The losses alone would not tell you: they are right in both cases.
 # 6. Compare every loss with a run on one device that nobody killed. If they agree to 1e-5, you have moved a run.
 
 # %% plain-heading [markdown]
@@ -1009,11 +1028,13 @@ TrainingLab(
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - A checkpoint stores each block once, with its place in the whole, and no mesh. So any mesh can read it.
-#   Nobody needs a whole copy, as long as the stored blocks are small.
-# - A run is its weights, its slots, its step and its data. Compare the shapes before you restore:
-#   after `read`, TensorFlow's assertions let a wrong one pass.
+# - A checkpoint stores each shard once, with its place in the whole, and no mesh. So any mesh can read it.
+#   No device needs a whole copy, as long as the stored blocks are small.
+# - A run is its weights, its slots, its step and the order of its data. Compare the shapes before you restore:
+#   after `read`, TensorFlow's assertions let a wrong shape pass.
 # - Split what is large. When messages are small, latency dominates: keep the rings short.
+#
+# Your three weeks are not lost: tomorrow the run goes on with six devices.
 #
 # {Lesson:large_trainings} asks what the training runs of large models add to a step.
 

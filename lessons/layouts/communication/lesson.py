@@ -2,8 +2,8 @@
 # # What must devices tell each other?
 #
 # Here are two ways to split the same network over eight devices.
-# In the forward pass, the first one exchanges payloads of 2,052 bytes, and the second one a payload of four.
-# Yet the second is the worse choice. Why?
+# In the forward pass, the devices add up arrays of 2,052 bytes in the first way, and of four bytes in the second.
+# Yet the second way is the worse choice. Why?
 #
 # You can work it out with a pencil, before you rent the machines.
 # Ask of every operation: *what does a device lack?*
@@ -90,7 +90,7 @@ reveal("communication-own", np.count_nonzero(own == product))
 
 # %% partial-sum-text [markdown]
 # So each device has a 16 × 40 matrix, and not one entry of it is finished.
-# Such a matrix is a **partial sum**. To add up all eight, TensorFlow inserts an **all-reduce**:
+# Such a matrix is a **partial sum**. To add up all eight, TensorFlow inserts an **all-reduce**, as in {lesson:whole_game}:
 # every device contributes its matrix, and every device gets the sum.
 #
 # Could the adding wait? Not if a `relu` comes next. Suppose that two devices hold 3 and -3.
@@ -100,7 +100,7 @@ reveal("communication-own", np.count_nonzero(own == product))
 # An exchange in which all devices of a group take part is called a **collective**.
 # Could we have predicted this one from the layouts alone?
 # Here is the prediction, beside what TensorFlow really ran.
-# Stripes mark a partial sum, and I is the group: here it has all eight devices.
+# Stripes mark a partial sum. The Roman numeral I names a group of devices; here a single group contains all eight.
 
 # %% partial-sum
 from course_lib import explain
@@ -109,8 +109,8 @@ explain(tf.matmul, x_by_columns, W_by_rows)
 
 # %% rows-text [markdown]
 # The two agree: one all-reduce over `devices`.
-# We measure a collective by its **payload**: the size of the result that each device ends up with.
-# Here that is 16 × 40 entries of 4 bytes, or 2,560 bytes.
+# We measure a collective by its **payload**, the whole array that it adds up or gathers.
+# Here that is a matrix of 16 × 40 entries of 4 bytes: 2,560 bytes.
 # The picture also says what a device sends in a ring. That is for {lesson:all_reduce}.
 #
 # ## The same product, split differently
@@ -154,8 +154,8 @@ print_collectives(tf.matmul, x_by_rows, W_by_rows)
 # With `W` split by rows, a device needs 24 rows of `W`, and it has three.
 # It gets the other 21 by an **all-gather**: every device contributes its part, and every device gets all parts.
 # The payload is all of `W`, 3,840 bytes.
-# The list says "all-reduce" because TensorFlow, by default, runs one in place of each all-gather.
-# Each device contributes its own rows, and zeros for the others.
+# The list says "all-reduce" because TensorFlow, by default, runs an all-reduce instead of each all-gather.
+# Each device then contributes its own rows, and zeros for the others.
 #
 # Three ways to split one product:
 #
@@ -174,12 +174,12 @@ print_collectives(tf.matmul, x_by_rows, W_by_rows)
 # This is called *layout propagation*.
 # Then it rewrites each operation for the part of one device, and inserts a collective where the device lacks something.
 # This is *SPMD expansion*: single program, multiple data.
-# Both need the layouts and shapes, but no values. That is why you can predict the collectives with a pencil.
+# Both need the layouts and shapes, but no values.
 
 # %% note-fsdp [markdown]
 # Sometimes a weight is gathered on purpose
 #
-# Fully sharded data parallelism (FSDP) splits weights as in the last row, so that each device stores only a part.
+# Fully sharded data parallelism (FSDP, {lesson:zero_and_fsdp}) splits weights as in the last row, so that each device stores only a part.
 # It gathers each weight just before it is used.
 # In DTensor, you can write `dtensor.relayout(W, replicated_layout)` inside the loss function.
 # But that is not all of FSDP: the gathered weight stays until the backward pass,
@@ -188,9 +188,10 @@ print_collectives(tf.matmul, x_by_rows, W_by_rows)
 # %% note-collectives [markdown]
 # How does `collectives` know?
 #
-# It compiles your function anew, runs it once, and looks for nodes such as `CollectiveReduceV2`
+# It compiles your function anew, runs it once, and looks for operations such as `CollectiveReduceV2`
 # in the graphs that ran. The payload follows from the shape and dtype of their outputs.
-# The plain program of this lesson does the same.
+# If the function changes variables, `collectives` puts their old values back.
+# The plain program of this lesson finds the collectives in the same way.
 #
 # In a normal run, TensorFlow fuses several all-reduces into one where it can. `collectives` prevents that,
 # so that you see what belongs to what. Pass `combine=True` to see them fused.
@@ -219,8 +220,10 @@ print_collectives(tf.matmul, x_by_rows, W_by_rows)
 # %% reveal-half
 wide = shard(np.ones([16, 72], "float32"), columns_layout)
 tall = shard(np.ones([72, 8], "float32"), replicated_layout)
-found = collectives(tf.matmul, wide, tall)
-reveal("communication-half", sum(each.payload_bytes for each in found))
+payload = 0
+for each in collectives(tf.matmul, wide, tall):
+    payload += each.payload_bytes
+reveal("communication-half", payload)
 
 # %% product-explorer-text [markdown]
 # So what a device lacks depends on how the contracting dimension is split.
@@ -240,7 +243,7 @@ reveal("communication-half", sum(each.payload_bytes for each in found))
 # and its columns like the columns of `W`.
 #
 # The explorer has our `x` and `W`, and runs their product on real DTensors when you press its button.
-# Can you find another example for each line of the table?
+# Can you find a different example for each line of the table?
 # The explorer's first mesh has one dimension, called `batch`.
 # For the last line, choose one with two dimensions, `batch 4 × model 2`.
 
@@ -265,9 +268,9 @@ ProductExplorer()
 # `[batch, unsharded] @ [unsharded, batch]` takes two all-gathers, as the note above says.
 # But perhaps you want only the columns split. Then write `dtensor.relayout(x @ W, columns)` in one `tf.function`,
 # for a layout `columns` that splits them over `batch`. Now TensorFlow gathers `x`, and leaves the second all-gather out.
-# A `+` that follows has the same effect, but another product or a mean hasn't.
+# A `+` afterwards has the same effect. Another product, or a mean, does not.
 #
-# Some layouts can't be had in this way: TensorFlow raises an error about a "non-contracting dimension".
+# Some layouts can't be obtained in this way: TensorFlow raises an error about a "non-contracting dimension".
 # Then do the relayout outside of the function.
 
 # %% refused-text [markdown]
@@ -314,7 +317,7 @@ print("equal to NumPy's product:", np.array_equal(repaired, expected))
 # %% blocks-text [markdown]
 # ## What does a relayout cost?
 #
-# The product is right, but we had to relayout `W` first. What does a *relayout* send?
+# The product is right, but we had to relayout `W` first. What does a relayout send?
 # Let's look at one by itself. A matrix of 16 × 16 has its columns split over `batch`.
 # We want it in blocks, `[batch, model]`:
 
@@ -327,7 +330,8 @@ explain(dtensor.relayout, by_columns, blocks_layout)
 # %% blocks-exercise-text [markdown]
 # What does a device lack? At most its new block of 4 × 8 numbers, 128 bytes.
 # Yet every device gathers all of the matrix, 1,024 bytes, and then keeps an eighth of it.
-# In the picture, I and II are two groups of devices. Each group gathers the matrix by itself.
+# In the picture, I and II are two groups of devices. Each group gathers the matrix by itself,
+# once again by an all-reduce.
 #
 # **Exercise 1.** A payload of 256 bytes is enough.
 # Write `in_blocks(matrix)`. It gets `by_columns` and returns its values in the layout `blocks_layout`.
@@ -361,11 +365,12 @@ print_collectives(dtensor.relayout, by_rows, blocks_layout)
 
 # %% detour-read [markdown]
 # First `batch` moves from the columns to the rows.
-# After this all-to-all, each device has four complete rows, 256 bytes. Then `model` splits the columns, for free.
+# After this all-to-all, each device has four complete rows. These 256 bytes are the payload of an all-to-all, which adds up nothing.
+# Then `model` splits the columns, for free.
 #
 # Why didn't TensorFlow find this way? In the direct relayout `batch` moves and `model` comes in,
 # so neither of the two cheap cases applies. In such a case TensorFlow usually plays safe:
-# it gathers along every axis whose split changes, then splits again.
+# it gathers every axis whose split changes, and then splits afresh.
 #
 # So a relayout, which changes no value, can be the most expensive line of your program.
 
@@ -380,7 +385,7 @@ print_collectives(dtensor.relayout, by_rows, blocks_layout)
 # %% sums-text [markdown]
 # ## What does a plus cost?
 #
-# Networks don't only multiply. A residual connection adds the input of some layers to their output,
+# Networks don't only multiply. A **residual connection** adds the input of some layers to their output,
 # and the two sides of this `+` may have different layouts.
 # A device can only add entries that it holds, so both sides must first get the same layout. Which one?
 # Let's add a matrix in rows and one in blocks:
@@ -391,7 +396,7 @@ print(dtensor.fetch_layout(by_rows + by_blocks).sharding_specs)
 print_collectives(tf.add, by_rows, by_blocks)
 
 # %% sums-read [markdown]
-# Only the right side splits the columns, and the sum splits them, too.
+# Only on the right side are the columns split, but in the sum they are split as well.
 # Nothing is sent: each device drops half of each row on the left, and adds.
 #
 # But there is a catch. On the left, a device had complete rows. In the sum it has half rows.
@@ -406,12 +411,12 @@ print_collectives(tf.add, by_rows, over_model)
 
 # %% left-wins-read [markdown]
 # The *left* side wins. Half of the devices lack their rows of the right side,
-# so all of it is gathered, 1,024 bytes. As before, TensorFlow runs an all-reduce in place of the all-gather.
+# so all of it is gathered, 1,024 bytes. As before, TensorFlow runs an all-reduce instead of the all-gather.
 #
-# The rule is short, and `-`, `*` and `maximum` follow it, too:
+# The rule is short, and `-`, `*` and `maximum` follow it as well:
 #
-# - If only one side splits an axis, the sum splits it the same way.
-# - If both sides split it, but differently, the left side decides.
+# - If an axis is split on one side only, it is split the same way in the sum.
+# - If it is split on both sides, but differently, the left side decides.
 # - If one mesh dimension splits the rows on one side and the columns on the other, TensorFlow gives up:
 #   it gathers both, and the sum is replicated.
 #
@@ -421,15 +426,15 @@ print_collectives(tf.add, by_rows, over_model)
 # %% backward-text [markdown]
 # ## What does the backward pass send?
 #
-# You never write the backward pass, but it is made of the same operations, and it sends something, too.
+# You never write the backward pass. But it is made of the same operations, so it sends something as well.
 # Let $y = xW + b$, and let $dy$ be the gradient of the loss with respect to $y$.
 # Then the backward pass computes
 #
 # $$\begin{aligned}dW &= x^T\,dy \\ dx &= dy\,W^T \\ db_k &= \sum_i dy_{ik}\end{aligned}$$
 #
 # So every product in the forward pass brings two more in the backward pass, $dW$ and $dx$.
-# You can use the table again, but with other axes to sum over: $dW$ sums over the *examples*,
-# and $dx$ sums over the columns of $W$. And $db$ is no product, but it, too, is a sum over the examples.
+# You can use the table again, but with different axes to sum over: $dW$ sums over the *examples*,
+# and $dx$ sums over the columns of $W$. The gradient $db$ is no product, but it is a sum over the examples as well.
 # Transposing a matrix swaps the two entries of its layout, and sends nothing.
 # `relu` and its gradient keep the layout.
 #
@@ -451,9 +456,8 @@ def both_layers(x, W1, b1, W2, b2):
 
 
 # %% network-text [markdown]
-# We split it like the model in {lesson:whole_game}: the examples over `batch`, and the 48 hidden units over `model`.
+# We split it as in {lesson:whole_game}: the examples over `batch`, and the 48 hidden units over `model`.
 # So `W1` is split by columns, and `W2` by rows.
-# In Megatron-LM, which made this scheme known, the two layers are called **column-parallel** and **row-parallel**.
 # A bias is split like the columns of its weight.
 
 # %% network
@@ -506,11 +510,12 @@ print_collectives(both_layers, *network)
 # and `[unsharded, model]` for $dW_1$.
 #
 # All four run over `batch`, because the gradient of a weight or bias sums over the examples.
-# None runs over `model`: devices 0 and 1 hold the same examples,
-# so adding theirs would count every example twice.
+# None runs over `model`, because devices 0 and 1 hold the same 32 examples.
+# Each of the two sums over these examples by itself: for `W1`, `b1` and `W2`, each sums the gradients of its own hidden units.
+# And for `b2`, both get the same sum.
 #
 # So far `x` was the data. In a deep network, it is the output of the previous layer,
-# and its gradient is needed, too:
+# and its gradient is needed as well:
 
 
 # %% input
@@ -527,7 +532,7 @@ def input_too(x, W1, b1, W2, b2):
 # The examples are split over `batch`, and the hidden units (columns of `W1`, rows of `W2`) over `model`.
 # `x` is 128 × 16, in float32, with the layout `[batch, unsharded]`.
 # In the forward pass, an all-reduce over `model` adds up `hidden @ W2`. Its payload is 2,048 bytes.
-# The backward pass now computes the gradient of `x`, too.
+# The backward pass now computes the gradient of `x` as well.
 # How many bytes are all-reduced over `model` now, forward and backward together?
 #
 # - [ ] `2048` 2,048 bytes
@@ -554,7 +559,7 @@ reveal("communication-input", model_bytes)
 print_collectives(input_too, *network)
 
 # %% residual-exercise-text [markdown]
-# So two such layers take one all-reduce over `model` in the forward pass, and another one in the backward pass.
+# So two such layers need one all-reduce over `model` in the forward pass, and one more in the backward pass.
 # That is the price of tensor parallelism ({lesson:splitting_the_model}). Is there a cheaper way?
 #
 # **Exercise 2.** Take `both_layers` again, but split only the second layer over `model`, by its columns.
@@ -606,16 +611,16 @@ print_collectives(both_layers, *second_network)
 # Here are the two ways of the opening. In the forward pass, the first layout had payloads of 2,052 bytes.
 # This one has only the loss, four bytes, so it seems to be the better layout by far.
 # But with the backward pass, the payloads come to 10,980 bytes. In the first layout they came to 5,284.
-# In a deep network the gradient of `x` counts, too: then the first layout comes to 7,332 bytes.
-# The second one stays at 10,980, because nothing splits the hidden units there.
+# In a deep network, the gradient of `x` is needed as well. Then the first layout comes to 7,332 bytes.
+# The second one stays at 10,980, because there the hidden units are not split.
 #
 # Why? Splitting the columns of `W2` is free in the forward pass, where they are an outer axis.
 # But in $d\text{hidden} = dy\,W_2^T$ they are the contracting dimension. Each device lacks half of the terms.
 # So an all-reduce adds up matrices of 32 examples × 48 hidden units, 6,144 bytes.
-# What is more, `W1` and `b1` are replicated, so the all-reduces of their gradients are twice as large as before,
-# and devices 0 and 1 compute the same `hidden`.
+# What is more, `W1` and `b1` are replicated, so the all-reduces of their gradients are twice as large as before.
+# And devices 0 and 1 compute the same `hidden`.
 #
-# The catch with the `+` is back, too. `x` has complete rows, but the sum `y` is in blocks.
+# The catch with the `+` is back as well. `x` has complete rows, but the sum `y` is in blocks.
 # What layout does the gradient of `x` get?
 
 # %% skip
@@ -626,7 +631,7 @@ print("gradient", dtensor.fetch_layout(gradients[0]).sharding_specs)
 
 # %% skip-read [markdown]
 # The gradient of a `+` goes to both sides unchanged. So each side gets it in the layout of the *sum*, here in blocks.
-# If the previous layer sums over the columns of this gradient, it needs an all-reduce, too.
+# If the previous layer sums over the columns of this gradient, it needs an all-reduce as well.
 #
 # You can prevent that: relayout the right side to rows before you add it.
 # `dtensor.relayout` has a gradient.
@@ -647,7 +652,7 @@ for gradient in compiled(by_rows, by_blocks):
 
 # %% rules-read [markdown]
 # The left side now gets its gradient in complete rows, and the right side still in blocks.
-# The relayout costs an all-gather, so count both ways before you choose.
+# The relayout costs an all-gather, so compare the bytes of both ways before you choose.
 #
 # These rules take you through dense layers, biases and residual connections.
 # They don't cover a softmax over a split axis, a `tf.concat` along one, or a slice like `x[:8]` of split rows.
@@ -663,7 +668,7 @@ for gradient in compiled(by_rows, by_blocks):
 # - Ask of every operation what a device lacks. If it lacks terms of a sum, an all-reduce adds them up.
 #   If it lacks a part of a tensor, an all-gather brings it or, at best, an all-to-all.
 # - A relayout or a `+` looks harmless. It may gather all of a matrix, or split one that you need complete later.
-# - Every product in the forward pass brings two more in the backward pass, and they sum over other axes.
+# - Every product in the forward pass brings two more in the backward pass, and they sum over different axes.
 #   A layout that sends next to nothing in the forward pass may send the most in the backward pass.
 #
 # One number is still unexplained: in our first product the payload was 2,560 bytes, but each device sent 4,480.

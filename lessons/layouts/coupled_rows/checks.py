@@ -103,8 +103,9 @@ def _hint(answer: Callable[..., Any], run: Callable[..., Any]) -> str | None:
         drawn(_padded_batch, count=4),
         misconceptions={
             lambda hidden, weights: (hidden.mean(axis=0), hidden.var(axis=0)): _(
-                "In the batches of this check, these are the moments of all rows. There are 8 or 16 rows, and"
-                " padding can be anywhere and hold any numbers. Only its weight 0 says that it is padding."
+                "In the batches of this check, this is the mean and the variance of all rows."
+                " There are 8 or 16 rows, and padding can be anywhere and hold any numbers."
+                " Only its weight 0 says that it is padding."
             ),
             lambda hidden, weights: ((weights * hidden).mean(axis=0), (weights * hidden).var(axis=0)): _(
                 "The padding is zero, but it still counts as rows. Divide by the number of rows of weight 1."

@@ -1,20 +1,20 @@
 # %% [markdown]
 # # Rows that depend on each other
 #
-# Put batch normalisation into the model of {lesson:one_step}, give each of eight devices one review per step,
-# and let each device normalise the review that it has.
+# Put batch normalization into the model of {lesson:one_step}, give each of eight devices one review per step,
+# and let each device normalize the review that it has.
 # After a hundred steps the model has learned nothing about reviews, and you have seen no error.
 #
 # Until now, data parallelism rested on one fact:
 # each device computes the gradient of its own reviews, and the average of the eight is the gradient of all 64.
-# With batch normalisation this is no longer true:
-# even with eight reviews per device, the averaged gradients of all four variables are off, in our example by up to 86 %.
+# With batch normalization this is no longer true.
+# Even with eight reviews per device, all four averaged gradients are off, one of them by 86 %.
 # So this lesson asks: *when is it not enough to average the gradients?* And what must the devices tell each other then?
 #
 # **After this lesson you can**
 #
 # - tell which models couple the rows of a batch, and what that means on several devices;
-# - decide whether each device normalises its own rows or all devices normalise together, and say what the choice costs;
+# - decide whether each device normalizes by itself or all devices normalize together, and say what the choice costs;
 # - pad a last, smaller batch, and get what one device gets without padding.
 #
 # **Time:** 30 minutes. **You need to know:** a training step on eight devices and its all-reduces ({lesson:one_step}).
@@ -30,8 +30,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% toy-text [markdown]
 # ## Four numbers, one device or two
 #
-# **Batch normalisation** makes many networks train in far fewer steps. It treats each hidden unit by itself.
-# It computes the mean and the variance of the unit over all rows of the batch. These two are its **moments**.
+# **Batch normalization** makes many networks train in far fewer steps. It treats each hidden unit by itself.
+# It computes the mean and the variance of the unit over all rows of the batch.
+# (TensorFlow's function for these two is called `tf.nn.moments`.)
 # Then it subtracts the mean from each value, and divides by the square root of the variance.
 #
 # Take a batch of four reviews. For one hidden unit they have the values 1, 3, 5 and 7:
@@ -40,13 +41,13 @@ course_lib.setup(language=LANGUAGE, devices=8)
 import numpy as np
 
 
-def normalise_unit(unit):
+def normalize_unit(unit):
     tiny = 1e-5  # so that nobody divides by zero
     return (unit - unit.mean()) / np.sqrt(unit.var() + tiny)
 
 
 unit = np.array([1.0, 3.0, 5.0, 7.0])
-print(normalise_unit(unit).round(2))
+print(normalize_unit(unit).round(2))
 
 # %% toy-two-text [markdown]
 # The mean is 4, so the first two values end up below zero, and the others above.
@@ -64,24 +65,24 @@ print(normalise_unit(unit).round(2))
 # What does each device make of its values?
 
 # %% toy-two
-print("device 0", normalise_unit(unit[:2]).round(2))
-print("device 1", normalise_unit(unit[2:]).round(2))
+print("device 0", normalize_unit(unit[:2]).round(2))
+print("device 1", normalize_unit(unit[2:]).round(2))
 
 # %% toy-read [markdown]
 # These are different numbers! The 3 was at −0.45, and now it is at 1.
 # Worse, it can no longer be told from the 7, which is at 1 as well.
 #
-# Nobody made a mistake. Normalisation makes the rows of a batch depend on each other.
+# Nobody made a mistake. Normalization makes the rows of a batch depend on each other.
 # In this course we say that it **couples** them.
 #
 # As soon as the rows lie on several devices, you have a choice.
-# Each device can take **local** moments, computed over its own rows.
-# Or all of them take **global** moments, computed over all rows of the step, wherever they lie.
-# The second choice is known as *synchronised* batch normalisation, or `SyncBatchNorm`.
+# Each device can normalize *locally*, with the mean and the variance of its own rows.
+# Or all of them normalize *globally*, with the mean and the variance of all rows of the step, wherever these lie.
+# Global normalization is known as *synchronized* batch normalization, or `SyncBatchNorm`.
 #
 # ## Is it enough to average the gradients?
 #
-# What does this choice do to training? Let's put batch normalisation into a real model.
+# What does this choice do to training? Let's put batch normalization into a real model.
 # You know the next two cells from {lesson:one_step}, and can skip them:
 # they hold the reviews, initial values and layouts, then the model and its training step.
 
@@ -155,20 +156,20 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% normalised-text [markdown]
-# Only this is new. Between the two layers, the hidden units are normalised.
+# Only this is new. Between the two layers, the hidden units are normalized.
 # Most layers also train a scale *gamma* and a shift *beta* for each unit. We leave them out:
 
 
 # %% normalised
-def normalise(hidden, mean, variance):
+def normalize(hidden, mean, variance):
     return (hidden - mean) / tf.sqrt(variance + 1e-5)
 
 
-class NormalisedMLP(MLP):
+class NormalizedMLP(MLP):
     def __call__(self, x):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
         mean, variance = tf.nn.moments(hidden, axes=[0])
-        hidden = normalise(hidden, mean, variance)
+        hidden = normalize(hidden, mean, variance)
         return hidden @ self.W2 + self.b2
 
 
@@ -210,7 +211,7 @@ def average_of_parts(model):
 # %% differences-text [markdown]
 # How far is such an average from the full gradient, which takes all 64 reviews at once?
 # We measure the relative difference: ‖average − full‖ / ‖full‖.
-# First the model without normalisation:
+# First the model without normalization:
 
 
 # %% differences
@@ -230,24 +231,24 @@ for name, difference in differences.items():
 
 
 # %% differences-read [markdown]
-# No difference: without normalisation, the average of the eight gradients is the full gradient.
-# Now the normalised model.
+# There is no difference: without normalization, the average of the eight gradients is the full gradient.
+# Now the normalized model.
 
 # %% predict-coupled [markdown]
-# A model has a first layer, `W1` and `b1`, then batch normalisation, then a second layer, `W2` and `b2`.
-# Eight devices have 8 reviews each. Each normalises with the moments of its own 8 reviews,
+# A model has a first layer, `W1` and `b1`, then batch normalization, then a second layer, `W2` and `b2`.
+# Eight devices have 8 reviews each. Each normalizes with the mean and the variance of its own 8 reviews,
 # and computes its four gradients. Then the eight gradients of each variable are averaged.
-# How many of the four averages equal the gradients of all 64 reviews, normalised together?
+# How many of the four averages equal the gradients of all 64 reviews, normalized together?
 #
 # - [x] `0`
-#   With other moments each review gets other logits, and every gradient is computed from the logits.
+#   With a different mean and variance, each review gets different logits, and every gradient is computed from the logits.
 # - [ ] `1` 1 (only `b2`)
 #   The gradient of `b2` comes from the logits, and the logits have changed.
 # - [ ] `2` 2 (`W2` and `b2`)
 #   What goes into the second layer has changed, and so have the logits.
 
 # %% reveal-coupled
-model = NormalisedMLP(values)
+model = NormalizedMLP(values)
 full = gradients_of(model, train_x[:64], train_y[:64])
 differences = relative_differences(average_of_parts(model), full)
 equal = [name for name in differences if differences[name] < 0.001]
@@ -264,18 +265,18 @@ for name, difference in differences.items():
 
 # %% coupled-read [markdown]
 # For `b1`, the difference is 86 % of the gradient's own length!
-# And yet the average isn't noise. It is the exact gradient of *another* loss: the loss with local moments.
+# And yet the average isn't noise. It is the exact gradient of a *different* loss: the loss with local normalization.
 #
 # In this picture, the loss of a review depends on all reviews in its box:
 #
 # ```
-# with local moments     ┌───┐┌───┐┌───┐┌───┐┌───┐┌───┐┌───┐┌───┐
-#                        │ 8 ││ 8 ││ 8 ││ 8 ││ 8 ││ 8 ││ 8 ││ 8 │
-#                        └───┘└───┘└───┘└───┘└───┘└───┘└───┘└───┘
-# with global moments    ┌──────────────────────────────────────┐
-#                        │ 8    8    8    8    8    8    8    8 │
-#                        └──────────────────────────────────────┘
-# device                   0    1    2    3    4    5    6    7
+# local     ┌───┐┌───┐┌───┐┌───┐┌───┐┌───┐┌───┐┌───┐
+#           │ 8 ││ 8 ││ 8 ││ 8 ││ 8 ││ 8 ││ 8 ││ 8 │
+#           └───┘└───┘└───┘└───┘└───┘└───┘└───┘└───┘
+# global    ┌──────────────────────────────────────┐
+#           │ 8    8    8    8    8    8    8    8 │
+#           └──────────────────────────────────────┘
+# device      0    1    2    3    4    5    6    7
 # ```
 #
 # We wanted the gradient for the large box, and we averaged the gradients of the small ones.
@@ -283,16 +284,16 @@ for name, difference in differences.items():
 # With a mean loss, the average of the parts' gradients is the gradient of the batch if two things hold:
 #
 # 1. **No row's loss depends on a row in another part.**
-#    The loss of all 64 reviews, normalised together, breaks this rule: every review's loss depends on all the others.
-#    With local moments the rule holds, but then the loss is another one.
+#    The loss of all 64 reviews, normalized together, breaks this rule: every review's loss depends on all the others.
+#    With local normalization the rule holds, but then it is a different loss.
 # 2. **All parts have equally many rows.** Otherwise, weight each part by its number of rows.
 #
-# A contrastive loss breaks the first rule, too, because it compares each row with other rows of the batch, its *in-batch negatives*.
-# Layer normalisation keeps the rule: it takes its moments within a row.
+# A contrastive loss also breaks the first rule, because it compares each row with other rows of the batch, its *in-batch negatives*.
+# Layer normalization keeps the rule: it takes the mean and the variance within a row.
 #
 # ## What the devices must say first
 #
-# Our experiment used local moments. What does DTensor do?
+# In our experiment, each part was normalized locally. What does DTensor do?
 # There the model just says `axes=[0]`, and the layouts split the rows.
 # Let eight devices compute the gradients of the 64 reviews, and compare them with the full gradients of one device:
 
@@ -301,7 +302,7 @@ from course_lib import to_numpy
 
 x = shard(train_x[:64], layouts["x"])
 y = shard(train_y[:64], layouts["y"])
-eight = NormalisedMLP(values, layouts)
+eight = NormalizedMLP(values, layouts)
 
 on_eight = {}
 for name, gradient in gradients_of(eight, x, y).items():
@@ -311,21 +312,23 @@ for name, difference in relative_differences(on_eight, full).items():
 
 
 # %% on-eight-read [markdown]
-# No difference, in any of the four gradients.
-# So the eight devices used global moments, and the backward pass is right, too.
+# There is no difference in any of the four gradients.
+# So the eight devices normalized globally, and the backward pass is right as well.
+# (In a long run of this network, rounding grows. {Lesson:one_step} has the figures.)
 #
-# They must have talked, and earlier than ever before. Without the moments of all 64 reviews, no device can compute a single loss.
+# The devices must have talked, and earlier than ever before.
+# Without the mean and the variance of all 64 reviews, no device can compute a single loss.
 
 # %% predict-collectives [markdown]
-# Eight devices have 8 reviews each. Without batch normalisation, a training step has six all-reduces:
+# Eight devices have 8 reviews each. Without batch normalization, a training step has six all-reduces:
 # one for the loss, one for the accuracy, and four for the gradients of the variables.
-# Now each hidden unit is normalised with its mean and its variance over all 64 reviews.
+# Now each hidden unit is normalized with its mean and its variance over all 64 reviews.
 # How many all-reduces does a training step have?
 #
 # - [ ] `6`
 #   Then no device could know the mean of all 64 reviews.
 # - [ ] `8`
-#   That is enough for the forward pass. The backward pass has new sums over all reviews, too.
+#   That is enough for the forward pass. The backward pass has new sums over all reviews as well.
 # - [x] `10`
 #   In the forward pass, the mean and the variance are sums over all reviews. All reviews share these two,
 #   so in the backward pass their gradients are sums over all reviews as well.
@@ -353,12 +356,12 @@ StepExplorer("data", normalised=True)
 # %% lanes-read [markdown]
 # The first two bands, for the mean and the variance, come before any logits.
 # Nobody wrote them into the model. In DTensor, a mean over an axis is the mean over *all* of this axis,
-# so `tf.nn.moments(hidden, axes=[0])` asks for global moments, and DTensor adds the all-reduces.
+# so with `tf.nn.moments(hidden, axes=[0])` the model normalizes globally, and DTensor adds the all-reduces.
 #
 # In bytes this is next to nothing: 768 for all four, where the gradient of `W1` alone has 230,400.
 # What it costs is waiting. All devices wait for the mean, and then again for the variance, which needs the mean.
 # In the backward pass there are two more all-reduces. Neither needs the other's result, so the devices wait at least once more.
-# An ordinary run packs some all-reduces together: it has five instead of ten, and two instead of six without normalisation.
+# An ordinary run fuses some all-reduces ({lesson:faster}): it has five instead of ten, and two instead of six without normalization.
 # How long the waiting takes, we cannot measure here: our virtual devices have no network between them.
 
 # %% note-third-sum [markdown]
@@ -372,7 +375,7 @@ StepExplorer("data", normalised=True)
 # %% exercise-global-text [markdown]
 # **Exercise 1.** The devices could get by with a single exchange in the forward pass.
 # Each computes its *local* mean and variance, and an all-gather sends both to all the others.
-# The global moments follow from these.
+# The global mean and variance follow from these.
 #
 # Write `global_moments(means, variances)`. Both arguments are arrays of the shape (devices, units),
 # with a row from each device, and all devices have equally many reviews.
@@ -400,12 +403,12 @@ check("coupled_rows-global", global_moments)
 # %% local-text [markdown]
 # ## Do the devices have to talk at all?
 #
-# So far, the devices have waited for each other to get global moments.
-# With local moments nobody has to wait.
+# So far, the devices have waited for each other, to normalize globally.
+# If they normalize locally, nobody has to wait.
 #
 # In DTensor, `axes=[0]` always means *all* rows.
-# To get local moments, we reshape `hidden` to (8, rows, 48), with an axis for the devices,
-# and take the moments over the middle axis.
+# To normalize locally, we reshape `hidden` to (8, rows, 48), with an axis for the devices,
+# and take the mean and the variance over the middle axis.
 # In the same way, our four numbers would become [[1, 3], [5, 7]], with the means 2 and 6.
 
 
@@ -418,7 +421,7 @@ class LocalMLP(MLP):
         mean, variance = tf.nn.moments(
             by_device, axes=[1], keepdims=True
         )
-        by_device = normalise(by_device, mean, variance)
+        by_device = normalize(by_device, mean, variance)
         hidden = tf.reshape(by_device, (8 * rows, 48))
         return hidden @ self.W2 + self.b2
 
@@ -427,9 +430,9 @@ found = collectives(train_step, LocalMLP(values, layouts), x, y, 0.1)
 print(len(found), "all-reduces")
 
 # %% train-text [markdown]
-# Six, as without normalisation. Now we train three models for a hundred steps:
-# one without normalisation, one with global moments, and one with local ones. Each device has 8 reviews per step.
-# Then we train the two normalised models with only 2 reviews per device, because a large model may leave no room for more.
+# There are six all-reduces, as without normalization. Now we train three models for a hundred steps:
+# one without normalization, one with global and one with local normalization. Each device has 8 reviews per step.
+# Then we train the two normalized models with only 2 reviews per device, because a large model may leave no room for more.
 
 # %% train
 from course_lib import about
@@ -451,31 +454,31 @@ def train(model, rows_per_device, steps=100):
 
 # %% train-8
 plain = MLP(values, layouts)
-global_8 = NormalisedMLP(values, layouts)
+global_8 = NormalizedMLP(values, layouts)
 local_8 = LocalMLP(values, layouts)
 
 print("8 reviews a device: loss of the last 20 steps")
-print("not normalised", about(train(plain, 8), 0.67, 0.70))
-print("global moments", about(train(global_8, 8), 0.33, 0.39))
-print("local moments ", about(train(local_8, 8), 0.39, 0.44))
+print("not normalized", about(train(plain, 8), 0.67, 0.70))
+print("global        ", about(train(global_8, 8), 0.33, 0.39))
+print("local         ", about(train(local_8, 8), 0.39, 0.44))
 
 # %% train-2
-global_2 = NormalisedMLP(values, layouts)
+global_2 = NormalizedMLP(values, layouts)
 local_2 = LocalMLP(values, layouts)
 
 print("2 reviews a device: loss of the last 20 steps")
-print("global moments", about(train(global_2, 2), 0.46, 0.55))
-print("local moments ", about(train(local_2, 2), 0.63, 0.75))
+print("global", about(train(global_2, 2), 0.46, 0.55))
+print("local ", about(train(local_2, 2), 0.63, 0.75))
 
 # %% train-read [markdown]
 # At this learning rate, the plain model is still at 0.69 after a hundred steps. That is the loss of answering fifty-fifty.
-# Normalisation gets it going. With 8 reviews a device, local moments do that nearly as well as global ones.
-# With 2 they don't: the training loss is still at 0.69, where global moments have brought it to 0.50.
+# Normalization gets it going. With 8 reviews a device, local normalization does that nearly as well as global normalization.
+# With 2 it doesn't: the training loss is still near 0.69, where global normalization has brought it to about 0.50.
 #
 # Why are two reviews so few? Think of one hidden unit.
-# If its values for the two reviews differ, one lies above their mean and the other one below, equally far.
-# Unless they lie very close together, normalisation makes them about +1 and −1, however far apart they were.
-# Hardly more survives than which of the two reviews scored higher.
+# If its values for the two reviews differ, one lies above their mean and the other below, equally far.
+# Unless they lie very close together, normalization makes them about +1 and −1, however far apart they were.
+# Little survives except which of the two reviews scored higher.
 #
 # The second layer then adds up opposite numbers, so apart from `b2`, the two reviews get opposite logits.
 # If both have the same label, one of the two answers is almost always wrong.
@@ -491,13 +494,13 @@ def largest_change(model, name):
 
 
 # %% predict-one-row [markdown]
-# Eight devices train a model with batch normalisation, and each device has a single review in every step.
-# It normalises with the mean and the variance of this one review. After the normalisation comes the second layer, `W2` and `b2`.
+# Eight devices train a model with batch normalization, and each device has a single review in every step.
+# It normalizes with the mean and the variance of this one review. After the normalization comes the second layer, `W2` and `b2`.
 # How many of the four variables `W1`, `b1`, `W2` and `b2` can still learn anything?
 #
 # - [x] `1` 1 (only `b2`)
 #   A single row is its own mean, so every hidden unit becomes zero, whatever `W1` and `b1` are.
-#   So the gradients of `W1` and `b1` are zero. `W2` is multiplied by zeros, so the gradient of `W2` is zero, too.
+#   So the gradients of `W1` and `b1` are zero. `W2` is multiplied by zeros, so the gradient of `W2` is zero as well.
 #   The logits are `b2` alone.
 # - [ ] `2` 2 (`W2` and `b2`)
 #   `W2` is multiplied by zeros, so the gradient of `W2` is zero.
@@ -520,24 +523,24 @@ for name, change in changes.items():
 
 # %% one-row-text [markdown]
 # This is the run from the beginning of the lesson.
-# Three variables have not moved at all. Only `b2` has: it follows the shares of the two labels in each batch.
-# What would global moments have done?
+# Three variables have not moved at all. Only `b2` has: it tracks how many of each batch's labels are positive.
+# What would global normalization have done?
 
 # %% one-row
-global_1 = NormalisedMLP(values, layouts)
+global_1 = NormalizedMLP(values, layouts)
 
 print("1 review a device: loss of the last 20 steps")
-print("global moments", about(train(global_1, 1), 0.50, 0.68))
-print("local moments ", about(local_1_loss, 0.68, 0.71))
+print("global", about(train(global_1, 1), 0.50, 0.68))
+print("local ", about(local_1_loss, 0.68, 0.71))
 
 # %% one-row-read [markdown]
-# With local moments, the model has learned nothing about reviews.
-# With global moments it has learned something even from one review a device, because all eight are normalised together.
+# With local normalization, the model has learned nothing about reviews.
+# With global normalization it has learned something even from one review a device, because all eight are normalized together.
 #
 # ## A review that comes alone
 #
-# Global moments save the training run, but the same trap waits at inference, where reviews often come one by one.
-# Take the model with 8 reviews a device and global moments, and ask it about three reviews, one at a time:
+# Global normalization saves the training run, but the same trap waits at inference, where reviews often come one by one.
+# Take the model that was normalized globally, with 8 reviews a device, and ask it about three reviews, one at a time:
 
 # %% alone
 replicated = dtensor.Layout([WHOLE, WHOLE], mesh)
@@ -554,10 +557,10 @@ print(about(no, -0.5, 0.5), about(yes, -0.5, 0.5), "is b2")
 # Three reviews, and three times the same answer: `b2` again. Each review was a batch of one, and its own mean.
 # If you measure accuracy on batches of 64, you never notice.
 #
-# So at inference, a model needs moments that don't depend on the batch.
+# So at inference, a model needs a mean and a variance that don't depend on the batch.
 # Usually these are **moving averages**, which the layer keeps during training.
-# Here we take the simplest choice, the moments of the first 6,400 training reviews, computed once after training.
-# Then a review gets the same answer, whoever its neighbours are.
+# Here we take the simplest choice, the mean and the variance of the first 6,400 training reviews, computed once after training.
+# Then a review gets the same answer, whatever else is in its batch.
 
 
 # %% accuracy-of
@@ -572,14 +575,14 @@ def moments_of(model, x):
 
 @tf.function
 def accuracy_of(model, mean, variance, x, y):
-    hidden = normalise(hidden_of(model, x), mean, variance)
+    hidden = normalize(hidden_of(model, x), mean, variance)
     logits = hidden @ model.W2 + model.b2
     hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
     return tf.reduce_mean(hits)
 
 
 # %% accuracy-text [markdown]
-# All six models now normalise in the same way, so we can compare them fairly, on 2,000 reviews that none of them has seen:
+# All six models now normalize in the same way, so we can compare them fairly, on 2,000 reviews that none of them has seen:
 
 # %% accuracy
 seen_x = shard(train_x[:6400], layouts["x"])
@@ -600,23 +603,23 @@ print("1 review a device ", tested(global_1), tested(local_1))
 
 # %% accuracy-read [markdown]
 # With 8 reviews a device, the two models are about equally good.
-# The gradients differed by up to 86 %, but local moments gave us a *different* model, not a worse one.
-# With 2 reviews a device, local moments end 15 to 20 points below global ones, depending on the processor.
+# The gradients differed by up to 86 %, but local normalization gave us a *different* model, not a worse one.
+# With 2 reviews a device, it ends 15 to 20 points below global normalization, depending on the processor.
 # With 1, the local model is no better than a coin.
 #
-# From line to line, the global models get worse, too. One reason is that they saw fewer reviews:
+# From line to line, the global models also get worse. One reason is that they saw fewer reviews:
 # a hundred steps take 6,400 reviews with 8 a device, 1,600 with 2, and 800 with 1.
 #
 # But why does the local model with 2 reviews a device reach about 0.6, when its training loss is that of answering fifty-fifty?
 # In training, the model gives opposite answers to the two reviews of a device.
 # In pairs with different labels, most of the answers are right.
 # But about half of the pairs have the same label, and there one of the two answers is almost always wrong.
-# These wrong answers keep the loss at 0.69. The model has learned something all the same, and the test shows it.
+# These wrong answers keep the loss near 0.69. But the model has learned something, and the test shows it.
 #
 # Does this model catch up if it trains longer?
 
 # %% longer
-global_400 = NormalisedMLP(values, layouts)
+global_400 = NormalizedMLP(values, layouts)
 local_400 = LocalMLP(values, layouts)
 train(global_400, 2, steps=400)
 train(local_400, 2, steps=400)
@@ -626,17 +629,17 @@ print("2 reviews a device", tested(global_400), tested(local_400))
 
 # %% longer-read [markdown]
 # The local model has come much closer, but it is still behind.
-# So if your own model has batch normalisation, count the rows that each device gets.
-# If they are few, take global moments, or normalise within a row.
+# So if your own model has batch normalization, count the rows that each device gets.
+# If they are few, normalize globally, or within a row.
 #
 # ## What Keras does
 #
-# `tf.distribute` takes the opposite view. There is no program over global tensors:
+# `tf.distribute`, the strategies of {lesson:whole_game}, takes the opposite view. There is no program over global tensors:
 # your function runs once on every device, and on each of them "the batch" means that device's share.
-# So which moments does Keras's layer take?
+# So does Keras's layer normalize locally or globally?
 #
 # Take a model that consists of this one layer, and train it for one step on our four numbers, with two devices.
-# With `momentum=0`, its moving averages are simply the moments of this step.
+# With `momentum=0`, its moving averages are simply the mean and the variance of this step.
 
 # %% keras
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -649,38 +652,40 @@ def fitted(synchronized):
             momentum=0, synchronized=synchronized
         )
         model = tf.keras.Sequential([layer])
-        # A learning rate of 0: only moments change, whatever the target
+        # A learning rate of 0: only the moving averages change
         model.compile(tf.keras.optimizers.SGD(0.0), "mse")
+    # Any target will do, so we take the input
     model.fit(four, four, batch_size=4, shuffle=False, verbose=0)
     return model
 
 
 # %% predict-twins [markdown]
 # Two devices fit a Keras model for one step. Its only layer is `BatchNormalization(momentum=0)`, with defaults for all the rest.
-# So the moving averages are the moments of this step.
+# So the moving averages are the mean and the variance of this step.
 # Device 0 has the values 1 and 3, with mean 2 and variance 1. Device 1 has 5 and 7, with mean 6 and variance 1.
 # All four together have mean 4 and variance 5.
-# Then the model's `predict` method, which normalises with the moving averages, gets two identical rows, both 3.
+# Then the model's `predict` method, which normalizes with the moving averages, gets two identical rows, both 3.
 # Each device takes one of them. What are the answers?
 #
 # - [ ] `(-0.45, -0.45)` −0.45 for both
-#   These come from the moments of all four values. Keras takes them only if you ask for it.
+#   This comes from the mean and the variance of all four values. Keras takes these only if you ask for it.
 # - [ ] `(1, 1)` 1 for both
-#   Device 1 would need the moments of device 0 for that.
+#   Device 1 would need the mean and the variance of device 0 for that.
 # - [x] `(1, -3)` 1 and −3
-#   Each device has kept the moments of its own rows. Device 0 computes (3 − 2) / 1, and device 1 computes (3 − 6) / 1.
+#   Each device has kept the mean and the variance of its own rows. Device 0 computes (3 − 2) / 1, and device 1 computes (3 − 6) / 1.
 
 # %% reveal-twins
 twins = tf.constant([[3.0], [3.0]])
 answers = fitted(synchronized=False).predict(
     twins, batch_size=2, verbose=0
 )
-reveal("coupled_rows-twins", tuple(answers.ravel().round(1).tolist()))
+first, second = answers.ravel().round(1).tolist()
+reveal("coupled_rows-twins", (first, second))
 
 # %% synchronized-text [markdown]
 # The same row twice, and two answers! Which one you get depends on the device on which the row lands.
-# By default, Keras takes local moments, both in training and for the moving averages, and it doesn't warn you.
-# For global moments you have to ask:
+# By default, Keras normalizes locally in training, and each device keeps moving averages of its own. It doesn't warn you.
+# For global normalization you have to ask:
 
 # %% synchronized
 answers = fitted(synchronized=True).predict(
@@ -692,12 +697,13 @@ print(answers.ravel().round(2))
 # Both rows get −0.45, as on a single device.
 #
 # Answers as far apart as 1 and −3 are an extreme case. If rows are shuffled and the momentum is high,
-# the local moving averages of the devices come close to each other. But they don't become equal.
+# the moving averages of the devices come close to each other. But they don't become equal.
+# {Lesson:strategies} counts how often such twins get two answers from a model that has really been trained.
 #
 # ## The last, smaller batch
 #
 # Our 8,100 reviews make 126 batches of 64, and then 36 reviews are left.
-# Eight devices can't share 36 reviews evenly, with or without normalisation.
+# Eight devices can't share 36 reviews evenly, with or without normalization.
 #
 # You could drop them. In training that is harmless, as long as you reshuffle every epoch and drop different ones each time.
 # In evaluation it isn't: every review must count exactly once.
@@ -729,11 +735,11 @@ def losses_of(model, x, y):
     )
 
 
-eight = NormalisedMLP(values, layouts)
+eight = NormalizedMLP(values, layouts)
 all_64 = to_numpy(losses_of(eight, padded_x, padded_y))
 first_36 = all_64[:36]
 
-one = NormalisedMLP(values)
+one = NormalizedMLP(values)
 right = np.mean(losses_of(one, last_x, last_y))
 
 print(f"all 64 losses / 64     {all_64.sum() / 64:.2f}")
@@ -745,9 +751,9 @@ print(f"36 reviews, one device {right:.2f}")
 # The first way counts the losses of the padding. The second leaves them out, but it still divides by 64.
 # The third seems to do everything right. And yet it gives 1.26, where 1.02 is correct!
 #
-# The padding took part in the moments.
+# The padding took part in the mean and the variance.
 # Its 28 rows of zeros pulled the mean of each hidden unit down, and so they changed the losses of the 36 *reviews*.
-# Where rows are coupled, it isn't enough to leave the padding out of the loss. You have to leave it out of the coupling, too.
+# Where rows are coupled, it isn't enough to leave the padding out of the loss. You have to leave it out of the coupling as well.
 #
 # So each row gets a **row weight**: 1 for a review, 0 for padding.
 # Row weights are often called *sample weights*, or a *mask*.
@@ -774,7 +780,7 @@ def moments_of_reviews(hidden, row_weights):
 check("coupled_rows-moments", moments_of_reviews)
 
 # %% weighted-text [markdown]
-# TensorFlow has such a function, too: `tf.nn.weighted_moments`.
+# TensorFlow also has such a function: `tf.nn.weighted_moments`.
 # With it, we write a model and a step in which padding counts nowhere:
 
 
@@ -785,7 +791,7 @@ class WeightedMLP(MLP):
         mean, variance = tf.nn.weighted_moments(
             hidden, [0], row_weights
         )
-        hidden = normalise(hidden, mean, variance)
+        hidden = normalize(hidden, mean, variance)
         return hidden @ self.W2 + self.b2
 
 
@@ -807,17 +813,17 @@ def weighted_step(model, x, y, row_weights, learning_rate):
 
 # %% weighted-run-text [markdown]
 # Four devices have 8 reviews of this batch, one has 4, and three have none.
-# Parts with unlike numbers of rows must be weighted.
-# The step does that by dividing the sum of the 36 losses by 36, wherever these reviews lie.
+# Parts of unequal size must be weighted, and the step does so simply by dividing the sum of all 36 losses by 36,
+# on whichever device they lie.
 #
 # Eight devices now take one step with the padded batch.
-# Beside them, one device takes one step of the ordinary model, with the 36 reviews alone.
+# Beside them, one device takes one step of the ordinary model, with only the 36 reviews.
 # We compare the two losses, and then, by the relative difference again, how each variable has changed:
 
 # %% weighted-run
 row_weights = np.array([[1.0]] * 36 + [[0.0]] * 28, "float32")
 row_weights = shard(row_weights, layouts["x"])
-one = NormalisedMLP(values)
+one = NormalizedMLP(values)
 eight = WeightedMLP(values, layouts)
 
 loss_one, _accuracy = train_step(one, last_x, last_y, 0.1)
@@ -842,9 +848,9 @@ for name, difference in relative_differences(on_eight, on_one).items():
 # %% note-names [markdown]
 # What to search for, and what else couples rows
 #
-# - **Global moments:** synchronised or *cross-replica* batch normalisation, `SyncBatchNorm`.
-#   PyTorch's layer gathers local moments as in Exercise 1. Keras's layer adds up the values and the squares of each unit.
-# - **Local moments:** the default of PyTorch, too. With small groups on purpose: *ghost batch normalisation*.
+# - **Global normalization:** synchronized or *cross-replica* batch normalization, `SyncBatchNorm`.
+#   PyTorch's layer gathers local means and variances as in Exercise 1. Keras's layer adds up the values and the squares of each unit.
+# - **Local normalization:** the default of PyTorch as well. With small groups on purpose: *ghost batch normalization*.
 #   In Keras 3.15, `get_weights` then returns the moving averages of the first device only.
 # - **Nothing coupled:** LayerNorm, RMSNorm and GroupNorm stay within a row.
 # - **Coupled in another way:** a loss divided by the number of tokens. The devices must first sum this number.
@@ -853,15 +859,15 @@ for name, difference in relative_differences(on_eight, on_one).items():
 # %% [markdown]
 # ## The plain program
 #
-# [`coupled_rows.py`](../plain/coupled_rows.py) trains the normalised model on three meshes: 8, 4 × 2 and 2 × 2 × 2 devices.
+# [`coupled_rows.py`](../plain/coupled_rows.py) trains the normalized model on three meshes: 8, 4 × 2 and 2 × 2 × 2 devices.
 # Its last batch is padded and weighted, and every loss is compared with that of one device.
-# It needs TensorFlow and NumPy alone.
+# It needs only TensorFlow and NumPy.
 #
 # ## Takeaways
 #
 # - Gradients of equal parts average to the gradient of the batch if no row's loss depends on a row in another part.
-# - Batch normalisation couples rows: globally in DTensor, locally in Keras under a strategy.
-#   Count the rows that each device gets, and fix the moments for inference.
+# - Batch normalization couples rows: globally in DTensor, locally in Keras under a strategy.
+#   Count the rows that each device gets, and fix the mean and the variance for inference.
 # - Padding must have weight 0 in the loss, in its divisor, and in everything that couples rows.
 #
 # A real training run takes longer than a hundred steps, and sooner or later something interrupts it.

@@ -8,9 +8,9 @@
 # Your first distributed program will probably do the same.
 # Nothing is wrong with it, and its losses are those of one device. It is just slow.
 # *When are eight devices faster than one?*
-# In this lesson you find out where the time of a step goes, and then win it back, piece by piece:
+# In this lesson you find out where the time of a step goes, and then win it back bit by bit:
 # with larger batches, with fewer all-reduces, with many steps in one call,
-# and with data that are ready before the devices ask for them.
+# and with data that is ready before the devices ask for it.
 #
 # **After this lesson you can**
 #
@@ -32,9 +32,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% same-heading [markdown]
 # ## The same step, on one device and on eight
 #
-# Model and training step are those of {lesson:a_run}.
-# The reviews are the same, too, but now we train on all 8,100, and others are for the test.
-# The next four cells are folded, since you know them from there: run them, and read on below.
+# The model and the training step are those of {lesson:a_run}.
+# The reviews are the same, too, but now we train on all 8,100, and test on others.
+# The next four cells are folded, since you know them from there. Run them, and read on below.
 
 # %% data tags=["known"]
 import numpy as np
@@ -163,8 +163,8 @@ def layouts_on(mesh, specs):
 layouts = layouts_on(mesh, specs)
 
 # %% steps-of-text [markdown]
-# To compare fairly, both must do the same work: the same step, on the same batch, which already lies on the devices.
-# For a batch size, this function returns two functions, a step on one device and the same step on eight:
+# For a fair comparison, both must do the same work: the same step on the same batch, which is already on the devices.
+# For a given batch size, this function returns two functions, a step on one device and the same step on eight:
 
 # %% steps-of
 LEARNING_RATE = np.float32(3e-3)
@@ -194,13 +194,13 @@ def steps_of(batch_size):
 
 
 # %% growth-given [markdown]
-# A stopwatch needs some care.
-# The first call of a `tf.function` traces and compiles it, so it doesn't count.
-# Other programs use the processor too, so the two functions take turns, and we take the median of several turns.
-# And the clock stops only when we have read the loss of a turn's last step, since TensorFlow returns before the devices have finished.
-# `measuring` does all this.
+# Measuring times takes some care.
+# The first call of a `tf.function` traces and compiles it, so we don't count it.
+# Other programs use the processor, too, so the two functions take turns, and we take the median of several turns.
+# And TensorFlow returns before the devices have finished, so the clock stops only when we have read the loss of a turn's last step.
+# The function `measuring` does all this.
 #
-# What happens to the time of the eight devices if they get more work?
+# What happens to the time of the eight devices if they get more reviews?
 
 # %% predict-growth [markdown]
 # Eight virtual devices take a training step with 64 reviews, 8 each. It takes several times as long as on one device.
@@ -210,9 +210,9 @@ def steps_of(batch_size):
 #   Most of the time doesn't depend on the number of reviews: eight devices have to be started, and to add up gradients.
 #   A gradient has as many numbers as the weight, however many reviews it comes from.
 # - [ ] `some` Between three and six times as long
-#   This would be so if about half of the time were spent on the reviews. With 8 reviews a device, it is far less.
+#   It would be, if about half of the time were spent on the reviews. With 8 reviews on each device, it is far less.
 # - [ ] `all` More than six times as long
-#   This would be so if the time were spent on the reviews. But one device computes all 64 of them in much less time.
+#   It would be, if nearly all of the time were spent on the reviews. But one device computes all 64 of them in much less time.
 
 # %% reveal-growth
 from lessons.layouts.faster import step_times
@@ -233,7 +233,7 @@ reveal("faster-growth", answer)
 # One device pays little of the first and all of the second.
 # Eight devices pay a lot of the first, and share the second.
 #
-# This is what we recorded on a machine with two cores, with the finished step of this lesson. Both axes are logarithmic:
+# Here are the times that we recorded on a machine with two cores, for the finished step of this lesson. Both axes are logarithmic:
 
 # %% crossing
 from lessons.layouts.faster.picture import times_picture
@@ -241,22 +241,23 @@ from lessons.layouts.faster.picture import times_picture
 times_picture()
 
 # %% crossing-read [markdown]
-# One thing before you read it. One device keeps one core busy; eight devices share two cores.
+# On this machine, one device keeps one core busy, and eight devices share two cores.
 # So here eight devices can be at most twice as fast as one.
 #
 # Start at the left. From 64 to 512 reviews, the line of the eight devices is almost flat.
-# They get eight times the reviews, and a step goes from 4.8 to 5.5 ms: it is nearly all fixed cost.
-# (The 8 ms of the opening are more: that step had two all-reduces, got its batch from files, and its loss was read at once.
-# We will take these away one by one.) The line of the one device begins far below, at 1.3 ms, and it, too, is nearly flat at first.
+# They get eight times as many reviews, and a step goes from 4.8 to 5.5 ms: it is nearly all fixed cost.
+# The line of the one device begins far below, at 1.3 ms, and is nearly flat at first, too.
 # But it soon climbs, and near the right end twice the reviews take twice the time.
 # So it has to meet the other line somewhere.
 #
-# Here the two meet between 4,096 and 8,192 reviews.
-# With 16,384 reviews, at the right end, one device takes 49 ms and eight take 32.
-# They are 1.5 times as fast, and 2 was the most that we could hope for.
+# Here the two lines meet between 4,096 and 8,192 reviews.
+# At the right end, with 16,384 reviews, one device takes 49 ms and eight take 32.
+# Eight devices are 1.5 times as fast as one, and 2 was the most that we could hope for.
+# (The 8 and 1.7 ms of the opening come from a slower program. You will see it at the end of the lesson.)
 #
-# Now measure your own machine. Choose a batch size and press the button; each measurement takes some seconds.
-# Where do the two cross on your machine?
+# Now measure your own machine. Choose a batch size and press the button. Each measurement takes a few seconds.
+# Your step still has two all-reduces, so your eight devices take a little longer than with the finished step.
+# Where do the two lines cross on your machine?
 
 # %% widget
 from lessons.layouts.faster.explorer import BatchSizeExplorer
@@ -268,29 +269,29 @@ BatchSizeExplorer(measure)
 #
 # They share the cores of your processor. In this course, an operation on a device uses one thread,
 # so one device keeps one core busy, and eight devices keep several busy.
-# With TensorFlow's default settings one device uses all cores, so eight virtual devices have little to gain.
+# With TensorFlow's default settings, one device uses all cores, so eight virtual devices have little to gain.
 #
 # No GPU was measured for this lesson. There, a review costs far less, and an all-reduce goes over links between the devices.
-# So expect other numbers, and another crossing.
+# So expect different numbers, and a different crossing.
 
 # %% note-allocator [markdown]
 # Is it the memory that we are measuring?
 #
 # It can be. If a program gives memory back to the operating system and asks for it again in every step,
 # the system has to provide each page anew (a *page fault*), and that takes time.
-# It happened to us with a step that had batch normalisation. With 8,192 reviews,
-# between a quarter and two thirds of the time that we measured on one device went into this.
+# This happened to us with a step that had batch normalization. With 8,192 reviews,
+# page faults took between a quarter and two thirds of the time that we measured on one device.
 #
-# So we recorded the page faults together with the times in the picture. In the median step there is not one, at any batch size.
-# If there are many in your program, raise the thresholds above which memory is given back to the system: on Linux, set the environment variables
+# So we recorded the page faults together with the times in the picture. The median step has none, at any batch size.
+# If your program has many, raise the thresholds above which memory is given back to the system: on Linux, set the environment variables
 # `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_` to some large number of bytes before the program starts.
 
 # %% exercise-break-even-text [markdown]
 # **Exercise 1.** You can estimate the crossing from four measurements, without trying all batch sizes.
 # Write `break_even(one, eight)`. Both arguments map the same two batch sizes to the milliseconds of a step,
 # such as `{64: 3.0, 1024: 6.0}`.
-# Assume that the time is a fixed cost plus a cost for each review, on one device and on eight alike.
-# Return the number of reviews for which both take the same time.
+# Assume that the time is a fixed cost plus a cost for each review, both on one device and on eight.
+# Return the number of reviews for which one device and eight take the same time.
 # It need not be a whole number. If eight devices never catch up, however many reviews there are, return `None`.
 
 
@@ -332,59 +333,53 @@ check("faster-break-even", break_even)
 # ```
 #
 # With the times of our picture, the first estimate is 3,800 reviews, and the second 4,700.
-# On another day we recorded the same times again. The second estimate came out at 4,400, and the first at 30,000!
-# With few reviews a step is nearly all fixed cost, so the small rest that depends on the reviews is measured badly.
-# A tenth of a millisecond more or less moves the crossing far away, and you may even get `None`.
+# On another day we measured again. The second estimate was 4,400, and the first 30,000!
+# With few reviews, a step is nearly all fixed cost, and the small part that depends on the reviews can't be measured well.
+# An error of a tenth of a millisecond moves the crossing far away, and you may even get `None`.
 # So measure near the place where you expect the crossing.
 
 # %% where-heading [markdown]
 # ## Where does the fixed cost come from?
 #
-# Eight devices need 4.8 ms for what one does in 1.3. What do they do all this time?
-# There are five candidates:
+# In the picture, eight devices need 4.8 ms for a step that one device takes in 1.3. What do they do all this time?
+# There are four candidates:
 #
-# - *Packing.* The batch is cut into eight parts, and each device is sent its own.
 # - *Starting*, or **dispatch**. TensorFlow starts every operation of the step on every device.
 # - *The reviews.* Each device takes its 8 reviews through the forward and the backward pass.
 # - *The update.* Adam computes new weights from the gradients.
 # - *The all-reduces.* The devices add up their gradients.
 #
-# We measured the first four by themselves. What is left of a step goes to the last, with all the waiting for one another.
+# We measured the first three separately. The rest of a step goes to the all-reduces,
+# and this includes the time in which devices wait for one another.
 
 # %% predict-part [markdown]
 # A data-parallel training step with 64 reviews takes eight virtual devices several milliseconds.
 # They add up gradients of 57,746 numbers, 231 kB. What takes the largest part of the time?
 #
-# - [ ] `packing` Packing: cutting the batch, and sending each device its part
-#   A batch has 64 × 1,200 numbers of 4 bytes, about 300 kB. One computer copies that in a fraction of a millisecond.
 # - [ ] `dispatch` Starting the operations of the step on every device
-#   Eight devices start eight times as many operations as one. That is fast all the same:
+#   Eight devices start eight times as many operations as one. But that is fast:
 #   with tensors of a single number, and nothing to add up, it takes less than a tenth of the step.
 # - [ ] `reviews` The reviews: the forward and the backward pass of 8 reviews on each device
 #   One device computes all 64 of them, and updates the weights, in 1.3 ms.
 # - [ ] `adam` The update: eight devices compute new weights
-#   This is done eight times, once on each device. But one device does it in a fraction of a millisecond.
+#   Each device does this once, so it is done eight times. But one device does it in a fraction of a millisecond.
 # - [x] `collectives` The all-reduces: adding up the gradients
-#   Eight devices pass pieces of the gradients round, and at every piece each of them waits for its neighbour.
-#   One device has none of this.
+#   Eight devices pass chunks of the gradients around, and for every chunk each of them waits for its neighbor.
+#   One device does nothing of the kind.
 
 # %% reveal-part
 from course_lib import measured
 
 recorded = measured.load("faster-step_parts").step_parts.data
 # "dispatch" is starting, "adam" is the update
-largest = "packing"
-for part in ["dispatch", "reviews", "adam", "collectives"]:
+largest = "dispatch"
+for part in ["reviews", "adam", "collectives"]:
     if recorded[part] > recorded[largest]:
         largest = part
 reveal("faster-part", largest)
 
 # %% parts-text [markdown]
-# Here are all five parts, as we recorded them.
-# We timed the step as you will have it at the end of this lesson, with one all-reduce, and 32 steps in a call.
-# In the picture of the two lines each step is a call of its own, so it takes 4.8 ms there, and 3.9 here.
-# Packing is done before a step begins, and is in neither number.
-# The page *What a step takes* tells more.
+# Here are the four parts of a step with 64 reviews, as we recorded them for the finished step of this lesson:
 
 # %% parts
 from lessons.layouts.faster.picture import parts_picture
@@ -392,24 +387,28 @@ from lessons.layouts.faster.picture import parts_picture
 parts_picture()
 
 # %% parts-read [markdown]
-# The step takes 3.90 ms without packing, and the all-reduces take 2.72 of them: seven tenths.
-# So it isn't computing that makes eight devices slow. It is exchanging gradients, and waiting for one another.
+# The step takes 3.90 ms, and the all-reduces take 2.72 of them: seven tenths.
+# So it isn't the computing that makes eight devices slow. They spend their time exchanging gradients and waiting for one another.
 #
-# Look also at the reviews. Only this part shrinks as you add devices, and with 64 reviews it is already one of the smallest.
+# Look also at the reviews. Only this part shrinks as you add devices, and with 64 reviews it is already the smallest.
 # There is next to nothing to share.
 #
-# The update can't get shorter. Weights and averages are replicated, so each device updates all 57,746 weights, and the work is done eight times.
-# One can cut Adam's averages into eight parts, and share this work, too. That is ZeRO, the subject of {lesson:zero_and_fsdp}.
+# The update can't get shorter. Weights and slots are replicated, so each device updates all 57,746 weights, and the work is done eight times.
+# You can split Adam's slots into eight shards, and share this work, too. This is ZeRO, the subject of {lesson:zero_and_fsdp}.
 #
-# We try four cures. The first two cut down on all-reduces.
+# (In the picture of the two lines, every step was a separate call and took 4.8 ms. Here 32 steps share a call, and each takes 3.9.
+# Neither number includes the 0.15 ms that it takes to cut the batch and hand each device its shard.
+# The page *What a step takes* has more.)
+#
+# We try four cures. The first two get by with fewer all-reduces.
 # The last two keep the devices from waiting for Python.
 #
 # ## Cure 1: larger batches
 #
-# The obvious cure is in the picture of the two lines: give the devices more to do between two all-reduces.
-# With ten times the batch you need a tenth of the all-reduces for the same reviews.
-# But there must be a catch. Let's train for one epoch, over 8,000 reviews, with batches of different sizes.
-# The batch size changes what the network learns, and the number of devices doesn't. So one device is enough to see it:
+# The picture of the two lines shows the obvious cure: give the devices more to do between two all-reduces.
+# With ten times the batch, you need a tenth of the all-reduces for the same reviews.
+# What does that do to the training? Let's train for one epoch, over 8,000 reviews, with batches of different sizes.
+# What the network learns depends on the batch size, but not on the number of devices. So one device is enough to see it:
 
 
 # %% larger
@@ -433,31 +432,32 @@ print("  400     20", about(one_epoch(400), 0.79, 0.86))
 print(" 2000      4", about(one_epoch(2000), 0.5, 0.8))
 
 # %% larger-read [markdown]
-# There is the catch. All three networks have seen the same 8,000 reviews, and the one with the largest batches has learned the least.
-# Its accuracy is 0.72 after 4 updates, where the first has 0.86 after 100.
-# Each of the 4 had a more accurate gradient, from 2,000 reviews in place of 80.
-# But at the same learning rate, Adam's updates are about equally large, however accurate the gradient is. So 4 better ones don't get as far as 100.
+# All three networks have seen the same 8,000 reviews, and the one with the largest batches has learned the least.
+# Its accuracy is 0.72 after 4 updates. The first network reaches 0.86 after 100.
+# Each of those 4 updates had a more accurate gradient, computed from 2,000 reviews rather than 80.
+# But at the same learning rate, Adam's updates are about equally large, however accurate the gradient is.
+# So 4 better updates don't get as far as 100.
 #
-# So larger batches make an epoch faster, and you may need more epochs. What counts is the time until the network is good enough.
+# Larger batches make an epoch faster, but you may need more epochs. What counts is the time until the network is good enough.
 
 # %% note-rate [markdown]
 # Can a higher learning rate make up for it?
 #
-# To a point. A gradient from more examples is less noisy, so you can take larger steps.
-# For plain gradient descent people multiply the learning rate by the same factor as the batch size (the *linear scaling rule*),
-# for Adam often by its square root. Both are rules of thumb: try them.
+# Up to a point. A gradient from more examples is less noisy, so you can take larger steps.
+# For plain gradient descent, people multiply the learning rate by the same factor as the batch size (the *linear scaling rule*),
+# and for Adam often by its square root. Both are rules of thumb: try them.
 # We tried some rates. With 0.015, batches of 400 reach 0.86, as those of 80 do. Batches of 2,000 reach 0.79 at best.
 #
-# At some batch size the gradient is as good as exact, and more examples don't improve it.
+# At some batch size the gradient is practically exact, and more examples don't improve it.
 # Beyond this **critical batch size**, larger batches only cost more.
 
 # %% fewer-heading [markdown]
 # ## Cure 2: fewer all-reduces
 #
-# If waiting is what makes an all-reduce slow, then one large all-reduce is better than two.
-# How many does our step have? `collectives` lists what DTensor inserts: six, for four gradients, the loss and the accuracy.
+# If an all-reduce is slow because of the waiting, then one large all-reduce is better than two.
+# How many does our step have? As in {lesson:one_step}, DTensor inserts six: for four gradients, the loss and the accuracy.
 # But when the step runs, TensorFlow fuses what it can.
-# With `combine=True` we see what is left:
+# With `combine=True`, `collectives` lists what is left:
 
 # %% combined
 from course_lib import collectives
@@ -471,17 +471,19 @@ for each in found:
     print(each)
 
 # %% combined-read [markdown]
-# Two are left. (They are padded a little: each becomes a multiple of 1,024 numbers.)
-# The large one carries the four gradients. The small one carries two numbers, the loss and the accuracy.
-# It carries next to nothing, and costs the devices another round of waiting.
+# Two are left. The large one carries the four gradients.
+# The small one carries two numbers, the loss and the accuracy: 8 bytes.
+# (TensorFlow pads each to a multiple of 1,024 numbers, so the list says 4,096 bytes.)
+# It carries next to nothing, and it costs the devices another round of waiting.
 #
-# Why do they not go together? Because they are not the same operation.
+# Why does TensorFlow not fuse the two? Because they are not the same operation.
 # A gradient is a *sum* over the reviews: the backward pass has already divided by 64, so the devices only have to add.
-# The loss and the accuracy are *means*: that is what `tf.reduce_mean` asks for. TensorFlow fuses sums with sums, and means with means.
+# The loss and the accuracy are *means*, because the step calls `tf.reduce_mean`.
+# TensorFlow fuses sums with sums, and means with means.
 #
 # But a mean is a sum divided by a number, and we know the number.
-# So the step can ask for sums, too. Three lines change.
-# To see them better, let's first move the update into a function of its own, without changing it:
+# So the step can ask for sums instead. That changes three lines.
+# To make them easier to see, we first move the update into a function of its own, without changing it:
 
 
 # %% update
@@ -503,7 +505,7 @@ def update(model, gradients, step, learning_rate):
 
 
 # %% summed-text [markdown]
-# And now the step. `x.shape` is the shape of the whole batch, here 64 rows, and not that of a device's part:
+# And now the step. `x.shape` is the shape of the whole batch, here 64 rows, and not of a device's shard:
 
 
 # %% summed
@@ -543,9 +545,10 @@ found = collectives(
 reveal("faster-fewer", len(found))
 
 # %% fewer-read [markdown]
-# One all-reduce a step, in place of two. This costs nothing, so we keep it from here on.
+# A step now has one all-reduce instead of two. This costs nothing, so the rest of this lesson keeps it.
+# (The later lessons write `tf.reduce_mean` again, because it is easier to read.)
 #
-# With other layouts more may be left. On the grid of {lesson:whole_game}, the forward pass needs an all-reduce over `model`,
+# With other layouts, more than one may be left. On the grid of {lesson:whole_game}, the forward pass needs an all-reduce over `model`,
 # and the gradients wait for its result. An all-reduce can't be fused with one that it waits for, so two are left there.
 
 # %% note-fusing-slower [markdown]
@@ -553,14 +556,14 @@ reveal("faster-fewer", len(found))
 #
 # No. To fuse all-reduces, TensorFlow copies their tensors into one, and back again afterwards.
 # That pays for a small model like ours. For a larger one, with 784, 700, 500 and 10 units,
-# leaving the all-reduces apart was faster on our machine: 23 ms a step in place of 30.
-# The environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE=1`, set before the function is traced, leaves them apart.
+# it was faster on our machine not to fuse: 23 ms a step instead of 30.
+# To turn fusing off, set the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE=1` before the function is traced.
 
 # %% calls-heading [markdown]
 # ## Cure 3: many steps in one call
 #
 # The process that runs your Python is called the **host**. It prepares the batches, and it calls each step.
-# After each step, our loops read the loss: the host waits until the devices have finished.
+# After each step, our loops read the loss, so the host waits until the devices have finished.
 # Then the devices wait, while the host prepares the next batch and calls the next step. They take turns:
 #
 # ```
@@ -575,7 +578,7 @@ reveal("faster-fewer", len(found))
 # devices                  step  step  step  step
 # ```
 #
-# We give the devices a *stack* of batches, and they take one step after the other, in a single call.
+# We give the devices a *stack* of batches, and in a single call they take one step after the other.
 # In the stack, axis 0 is the step, and axis 1 holds the reviews of a step. Only axis 1 is split:
 
 
@@ -595,9 +598,9 @@ print("on a device:", dtensor.unpack(xs)[0].shape)
 
 # %% stacked-read [markdown]
 # Each device has its 8 reviews of each of the 32 batches.
-# (If you cut all 2,048 reviews in eight instead, the first device would hold all of batches 0 to 3, and nothing of the others.)
+# (If you split all 2,048 reviews in eight instead, the first device would hold all of batches 0 to 3, and nothing of the others.)
 #
-# To compare with, here are the 32 steps one by one, on one device and on eight:
+# For comparison, we take the 32 steps one by one, on one device and on eight:
 
 
 # %% one-by-one
@@ -620,7 +623,7 @@ print("one device  ", single_losses[:4].round(4))
 print("eight       ", eight_losses[:4].round(4))
 
 # %% unrolled-text [markdown]
-# These are their first four losses. And now a loop. Let's try what comes first to mind, with four steps:
+# These are the first four losses of each. Now we need a loop. Let's try the obvious one, with four steps:
 
 
 # %% unrolled
@@ -641,15 +644,15 @@ unrolled = train_steps_in_python(
 print("eight, Python loop ", unrolled.numpy().round(4))
 
 # %% unrolled-read [markdown]
-# The first loss is right. The second is not: 0.6884 in place of 0.687. There is no error, and the last loss is lower than the first.
-# Had you not compared, you would have taken this for training.
+# The first loss is right. The second is not: it is 0.6884 instead of 0.687.
+# But the last loss is lower than the first, so without the comparison we would have taken this for training.
 #
 # Remember the comment in our update: first compute everything, then write it. Each single step keeps this order.
 # But Python runs the loop while the function is traced, so the loop is *unrolled*: the graph has four steps in a row,
 # and the second step reads weights that the first has written.
-# To fuse all-reduces, TensorFlow has to move operations about. Does it take care of who writes a variable, and who reads it?
+# To fuse all-reduces, TensorFlow has to move operations. Does it respect who writes a variable, and who reads it?
 #
-# Two runs tell. The first is on one device, which has no all-reduces.
+# Two runs give the answer. The first is on one device, which has no all-reduces.
 # For the second, an environment variable turns fusing off, and a new model makes TensorFlow trace the function again:
 
 # %% unfused
@@ -669,23 +672,24 @@ del os.environ[fusing]
 print("eight, without fusing  ", unfused.numpy().round(4))
 
 # %% unfused-read [markdown]
-# Both are right. So fusing is the culprit: it moves a read ahead of the write before it, and the step gets old weights.
+# Both runs are right. So fusing is the culprit: it moves a read ahead of the write before it, and the step gets old weights.
+# This is what a note in {lesson:one_step} warned you about, and in {lesson:from_scratch} you will see it inside an optimizer.
 #
-# You could leave fusing off. But then each step takes six all-reduces again, and we had just got rid of five.
+# You could leave fusing off. But then each step takes six all-reduces again, and we have only just got rid of five.
 
 # %% note-gather [markdown]
-# Why gather a batch from the stack, and not index it?
+# Why gather a batch from the stack, instead of indexing it?
 #
 # In a `tf.function`, `xs[i]` works, and its values are right.
 # But it has a layout that you wouldn't choose: every device has all 64 reviews of the batch, and the *features* are split.
-# The step then has to exchange more than gradients. `tf.gather(xs, i)` leaves the reviews where they are.
+# Then the step has to exchange more than gradients. `tf.gather(xs, i)` leaves the reviews where they are.
 
 # %% range-text [markdown]
-# The better cure is to let TensorFlow see the loop. Iterate over `tf.range`, and the graph has one loop in place of four copies of a step.
-# The body of the loop is compiled once, as a function of its own, and it contains a single step, which reads every variable before it writes it.
+# A better cure is to let TensorFlow see the loop. Iterate over `tf.range`, and the graph has one loop instead of four copies of a step.
+# The body of the loop is compiled once, as a function of its own. It contains a single step, which reads every variable before it writes it.
 # So within the body all reading comes first, and fusing can do no harm.
 #
-# The results come back in two vectors, with a place for each step.
+# The results come back in two vectors, with one element for each step.
 # DTensor refuses a `tf.TensorArray` here. So we begin with zeros, and add each result in its place:
 
 
@@ -720,18 +724,18 @@ for name in ["W1", "b1", "W2", "b2"]:
 # %% range-read [markdown]
 # Up to rounding, 32 steps in one call give the losses and the weights of 32 single steps on one device.
 #
-# Keras has this cure, too: it is the argument `steps_per_execution` of `compile`.
-# What you give up is a little control: you can only stop, save or draw a curve between two calls.
-# And here all steps of a call have the same learning rate. If it should fall, compute it from `step` inside the loop.
+# Keras has this cure, too: the argument `steps_per_execution` of `compile`.
+# You give up a little control for it: you can stop, save or draw a curve only between two calls.
+# And here all steps of a call have the same learning rate. If it is to fall, compute it from `step` inside the loop.
 
 # %% feed-heading [markdown]
-# ## Cure 4: data that are ready
+# ## Cure 4: data that is ready
 #
-# The devices now run 32 steps without the host. Then they want 2,048 reviews more, at once.
-# So far, all reviews lay in an array in memory. Real data sets often don't fit there: they lie on a disk, in many files.
+# The devices now run 32 steps without the host. Then they need another 2,048 reviews, all at once.
+# So far, all reviews were in an array in memory. Real data sets often don't fit there: they are on a disk, in many files.
 # Reading a file takes time, and we don't want the devices to wait for it.
 #
-# Let's write our reviews to files, and read them back as if they were too many.
+# Let's write our reviews to files, and read them back as if they didn't fit into memory.
 # A record is a label and 1,200 features, 1,201 numbers of 4 bytes each:
 
 # %% files
@@ -759,7 +763,7 @@ for file in files:
     print(os.path.basename(file), f"{os.path.getsize(file):,} bytes")
 
 # %% pipeline-text [markdown]
-# TensorFlow's tool for this is `tf.data`. You describe a pipeline, and each stage takes its input from the stage before:
+# TensorFlow's tool for this is `tf.data`. You describe a pipeline of transformations, each of which takes its input from the one before:
 
 # %% pipeline
 BATCH_SIZE = 64
@@ -786,22 +790,22 @@ for file_x, file_y in stacks_of(files, 1024):
 # %% pipeline-read [markdown]
 # Let's follow a review through the pipeline.
 #
-# - `FixedLengthRecordDataset` reads the files one after the other, and hands on one record at a time.
-# - `shuffle` keeps 1,024 records, and hands on one of them at random.
+# - `FixedLengthRecordDataset` reads the files one after the other, and passes on one record at a time.
+# - `shuffle` keeps 1,024 records, and passes on one of them at random.
 # - The first `batch` collects 64 records, and `decode` turns their bytes into numbers.
 # - The second `batch` stacks 32 such batches.
 # - `prefetch(2)` works ahead: threads of its own prepare the next two stacks while the devices compute.
 #   (Virtual devices need the same cores as these threads. GPUs leave the cores free.)
 #
 # 8,100 reviews give three stacks of 2,048. The remaining 1,956 don't fill a stack, and `drop_remainder` drops them.
-# For several epochs, put `repeat(epochs)` after `shuffle`: then a stack runs on into the next epoch, and only what is left at the very end is dropped.
+# For several epochs, put `repeat(epochs)` after `shuffle`. Then a stack runs on into the next epoch, and only what is left at the very end is dropped.
 # (A new pipeline in each epoch, with the same seed, would drop the same 1,956 reviews every time.)
-# Every stack must have the same shape: for each new one TensorFlow would trace the function again,
-# and a batch that can't be divided by eight couldn't be shared out at all.
+# Every stack must have the same shape. For each new shape, TensorFlow would trace the function again,
+# and a batch that can't be divided by eight couldn't be split over the devices at all.
 #
-# How large may the files be? Add up what the pipeline holds at any time: 1,024 records for shuffling, two stacks ready, and one in the making.
+# How large may the files be? Add up what the pipeline holds at any time: 1,024 records for shuffling, two stacks that are ready, and one that is being made.
 # With 4,804 bytes a record, that is about 34 MB, *and the size of the files doesn't occur in it*.
-# Let's put that to the test, with a file of 96 GB. (It costs nothing: it has only zeros, and those aren't stored.)
+# So we can read even from a file of 96 GB. (This file costs nothing: it has only zeros, and they aren't stored.)
 
 # %% huge
 huge = f"{folder}/huge.bin"
@@ -817,7 +821,8 @@ os.remove(huge)
 
 # %% huge-read [markdown]
 # We got 2,048 reviews of twenty million, each drawn at random from the 1,024 in the buffer, without waiting for the rest.
-# On our machine, reading 1 GB through this pipeline, from the first record to the last, raised the memory of the process by 50 to 60 MB.
+# The cell doesn't measure the memory, but in another run we did:
+# on our machine, reading 1 GB through this pipeline, from the first record to the last, raised the memory of the process by 50 to 60 MB.
 # That is more than the 34 that we added up. Our loop holds a stack, too, and while a stack is made, its batches still exist beside it.
 
 # %% note-shuffle [markdown]
@@ -825,7 +830,7 @@ os.remove(huge)
 #
 # `shuffle(1024)` mixes only what is in its buffer.
 # If your files are sorted, say all negative reviews first, a batch sees only negative ones for a long time.
-# So shuffle once, before you write the files, and let `shuffle` also take the files in another order in each epoch:
+# So shuffle once before you write the files, and let `shuffle` also take the files in a different order in each epoch:
 # `tf.data.Dataset.from_tensor_slices(files).shuffle(len(files))`, then `interleave` to read several of them in turns.
 
 # %% note-tfrecord [markdown]
@@ -837,7 +842,7 @@ os.remove(huge)
 # If decoding takes time, let several threads do it: `map(decode, num_parallel_calls=tf.data.AUTOTUNE)`.
 
 # %% train-text [markdown]
-# Now the loop that puts everything together. In its simplest form it would be this:
+# Now we write the loop that puts everything together. In its simplest form it would be this:
 #
 # ```python
 # for features, labels in stacks.as_numpy_iterator():
@@ -848,17 +853,17 @@ os.remove(huge)
 #     step += STEPS_IN_A_CALL
 # ```
 #
-# Here host and devices still take turns, though only once in 32 steps: the devices are idle while the host packs the next stack.
-# But a call returns before the devices have finished, so the host needn't wait for the losses at once.
-# It can prepare the next stack first, and read them then:
+# Here host and devices still take turns, though only once in 32 steps: the devices are idle while the host hands out the next stack.
+# But a call returns before the devices have finished, so the host need not wait for the losses right away.
+# It can prepare the next stack first, and read the losses after that:
 #
 # ```
 # host      call 1  prepare 2   read 1  call 2  prepare 3   read 2
 # devices           steps of call 1             steps of call 2
 # ```
 #
-# Why not make call 2 before reading the losses of call 1? Then the weights would be changing already when you get these losses,
-# and you could neither save nor evaluate what belongs to them.
+# Why not make call 2 before reading the losses of call 1? Then the weights would already be changing when you get these losses,
+# and you could neither save nor evaluate the model that belongs to them.
 
 
 # %% train
@@ -902,6 +907,7 @@ print("loss of the last call", about(from_files[-32:].mean(), 0.2, 0.5))
 # %% trained-read [markdown]
 # Three calls have taken 96 steps, on reviews that came from four files, in shuffled order.
 # With the same seed, one device gets the same batches, and its losses are the same up to rounding.
+# The network learns, too: in the last call, the loss is about 0.40 on average.
 
 # %% note-resume [markdown]
 # How do you resume this loop after a kill?
@@ -941,12 +947,12 @@ def digit_stacks(files, batch_size, steps):
 check("faster-pipeline", digit_stacks)
 
 # %% limits-heading [markdown]
-# ## What did it bring?
+# ## How much faster is it now?
 #
-# Let's train from files, and take the second and the third cure one after the other.
+# We trained from files, and added the second and the third cure one after the other. Here are the times that we recorded.
 # Every step has 64 reviews, so the first cure, larger batches, isn't among them.
 # The fourth is in every bar: files are always prefetched.
-# And one bar stands halfway to the third cure: still one step a call, but 32 losses are read together:
+# One bar shows half of the third cure: there is still one step a call, but 32 losses are read together.
 
 # %% gains
 from lessons.layouts.faster.picture import gains_picture
@@ -954,11 +960,11 @@ from lessons.layouts.faster.picture import gains_picture
 gains_picture()
 
 # %% gains-read [markdown]
-# We began at 8 ms, the first bar. A single all-reduce takes 0.7 ms off.
+# The first bar is the program of the opening, with 8 ms a step. A single all-reduce instead of two takes 0.7 ms off.
 #
-# The next bar is still one step a call, and only the reading has changed: we keep the losses, and read 32 of them together. That saves 1.7 ms.
+# The next bar still has one step a call, and only the reading has changed: we keep the losses, and read 32 of them together. That saves 1.7 ms.
 # While the host waited for a loss, it couldn't prepare the next batch.
-# So try this first in a loop of your own. Keep what the steps return, and read 32 of them together:
+# So try this first in a loop of your own. Keep what the steps return, and read 32 results together:
 #
 # ```python
 # kept = []
@@ -973,39 +979,39 @@ gains_picture()
 #         kept = []
 # ```
 #
-# 32 steps in a call save another 1.4 ms. Python no longer has to fetch, pack and call for each step.
-# 4.2 ms are left, and we know what is in them: 3.9 ms are the step itself, as the devices compute it.
-# Files, packing, calls and reading together add only 0.3 ms.
+# 32 steps in a call save another 1.4 ms. Python no longer has to fetch a batch, hand it out and call a function for each step.
+# 4.2 ms are left, and we know what they are: 3.9 ms are the step itself, as the devices compute it.
+# Files, handing out batches, calls and reading together add only 0.3 ms.
 #
-# And the one device? It has no all-reduces, but the other cures help it just as well. They bring it from 1.66 ms to 0.75.
-# So with 64 reviews, eight devices still lose. But they have caught up: they were more than 6 ms behind, and now it is 3.4.
-# Your formula of exercise 1 says what that means. If the fixed cost that eight devices add is nearly halved,
+# And the one device? It has no all-reduces, but the other cures help it just as well. They bring it from 1.66 ms down to 0.75.
+# So with 64 reviews, eight devices still lose. But the gap has narrowed from more than 6 ms to 3.4.
+# Think of `break_even` in exercise 1. If the fixed cost that eight devices add is nearly halved,
 # so is the number of reviews from which they win.
 #
 # What is left? Three things limit how much faster a training gets with more devices, here and elsewhere:
 #
 # - **The all-reduce.** It carries as many numbers as the model has, however few reviews a device gets.
-#   Spread a batch over more devices, and each has less to do between one all-reduce and the next.
+#   If you share a batch among more devices, each has less to do between one all-reduce and the next.
 # - **The host.** If one process prepares the batches of all devices, it has as much to do for eight as for one.
-# - **The slowest device.** The all-reduce needs everybody's gradient. If one device is late, a **straggler**, all others wait for it, in every step.
+# - **The slowest device.** The all-reduce needs the gradients of all devices. If one device is late, a **straggler**, all others wait for it, in every step.
 #
 # With the virtual devices of this course there is a fourth: they share the cores of one processor.
 #
 # ## The plain program
 #
-# [`faster.py`](../plain/faster.py) is the fastest program of the course, in one file that needs TensorFlow and NumPy alone.
+# [`faster.py`](../plain/faster.py) is the fastest program of the course, in one file that needs only TensorFlow and NumPy.
 # It writes its own files, reads them with `tf.data`, takes 32 steps a call on one device and on eight,
-# prints how many steps each takes in a second, and fails if the losses are apart by 1e-4 or more.
+# prints how many steps each takes in a second, and fails if the losses differ by 1e-4 or more.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
 # - More devices pay when the work that they share is larger than the fixed cost that they add. Measure where the two cross.
-# - An all-reduce costs time even if it carries one number: make them few, and give the devices more to do between them.
-# - Keep host and devices busy at the same time: read the losses seldom, take many steps in a call (in a `tf.range` loop), and prefetch data from files.
+# - An all-reduce costs time even if it carries one number. Make them few, and give the devices more to do between them.
+# - Keep host and devices busy at the same time: read the losses rarely, take many steps in a call (in a `tf.range` loop), and prefetch data from files.
 #
-# So far every device has held the whole model.
-# {Lesson:splitting_the_model} cuts it.
+# In this lesson every device held the whole model.
+# {Lesson:splitting_the_model} splits it.
 
 # %% score
 score("faster")

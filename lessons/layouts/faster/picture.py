@@ -44,7 +44,6 @@ def times_picture() -> Picture:
 def parts_picture() -> Drawn:
     """Returns the recorded parts of a data-parallel step of 64 reviews."""
     titles = {
-        "packing": _("packing"),
         "dispatch": _("starting"),
         "reviews": _("the reviews"),
         "adam": _("the update"),

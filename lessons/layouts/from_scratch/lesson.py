@@ -64,7 +64,7 @@ image_grid(digits.test.images[:24], test_y[:24])
 # %% values-text [markdown]
 # The network has three dense layers, 784 → 700 → 500 → 10.
 # Each weight matrix begins with random numbers from Xavier's uniform distribution, and each bias with zeros.
-# This cell and the next two are folded. Run them, but you needn't read them.
+# This cell and the next two are folded. Run them; you needn't read them.
 
 
 # %% values tags=["known"]
@@ -151,7 +151,7 @@ for layer in (1, 2, 3):
 #
 # For each weight $w$, Adam keeps two moving averages as slots: the mean $m$ of the gradient $g$,
 # and the mean $v$ of its square. In papers they are called the *first moment* and the *second moment*.
-# Both begin at zero. Step number $t$, counted from 1, computes
+# Both begin at zero. With $t$ as the step number, counted from 1, a step computes
 #
 # $$\begin{aligned}
 # m &\leftarrow 0.9\, m + 0.1\, g
@@ -182,7 +182,7 @@ def adam(weight, mean, square, gradient, step, learning_rate):
 
 
 # %% optimizer-text [markdown]
-# So far the training loop passed in the number of the step. An optimizer usually keeps its own count, so let's write one that does:
+# So far the training loop passed in the step number. An optimizer usually keeps its own count, so let's write one that does:
 # an object with the slots, the counter, and a method that applies the gradients.
 # Each slot gets the layout of its weight, and the counter gets that of a scalar:
 
@@ -227,7 +227,7 @@ class Adam(tf.Module):
 # Look through `apply` and `update`: nothing in them says how many devices there are.
 # Adam treats every weight by itself. As long as each slot is laid out like its weight, the update needs no communication, on any mesh.
 #
-# A slot with another layout is a mistake that no comparison of numbers finds: replicate the slots of a split weight,
+# A slot with the wrong layout is a mistake that no comparison of numbers finds: replicate the slots of a split weight,
 # and every number stays right, but memory is wasted. So look at the layouts: `slot.layout == weight.layout` must hold for each slot.
 #
 # The step computes the gradients, and leaves the rest to whatever optimizer it is given.
@@ -311,7 +311,7 @@ accuracy = run.epochs[-1]["test_accuracy"]
 print("test accuracy", about(accuracy, 0.95, 0.975))
 
 # %% first-run-read [markdown]
-# The loss falls steeply in the first epoch and slowly in the second, and 96 of 100 test digits are recognised.
+# The loss falls steeply in the first epoch and slowly in the second, and 96 of 100 test digits are recognized.
 # This is what everybody hopes to see. The rest of this lesson is about how little it proves.
 
 # %% note-real [markdown]
@@ -499,7 +499,7 @@ print(np.sign(runs["A"]["first gradient"]))
 print(runs["A"]["after one"]["b3"].round(5))
 
 # %% copies-text [markdown]
-# All ten moved by 0.001, each against the sign of its gradient. A has passed this test.
+# All ten biases moved by 0.001, each against the sign of its gradient. A has passed this test.
 #
 # For this test, pick a bias near the loss. In `W1` many gradients are zero, because many pixels are black in every image of the batch.
 # A weight whose gradient is zero doesn't move.
@@ -527,8 +527,8 @@ spread = spread_of(runs["A"]["model"])
 print("largest difference of two copies:", spread)
 
 # %% program-e-text [markdown]
-# Not a bit of difference. Now let's make the copies differ on purpose.
-# As you saw in {lesson:one_step}, they do when each device draws its own initial weights. That is our fifth program, **program E**:
+# The copies are equal, to the last bit. Now let's make them differ on purpose.
+# As you saw in {lesson:one_step}, copies differ when each device draws its own initial weights. That is our fifth program, **program E**:
 
 # %% program-e
 def draw_on_each_device(name):
@@ -579,14 +579,14 @@ difference = gap(runs["A"]["weights"], on_one["A"]["weights"])
 print("A, eight devices and one:", about(difference, 0, 1e-3))
 
 # %% numpy-text [markdown]
-# That is rounding, near $10^{-7}$. A tolerance must be well above rounding, and below what a bug does in 30 steps.
+# The difference is rounding, near $10^{-7}$. A tolerance must be well above rounding, and below what a bug does in 30 steps.
 # Ours is 0.001: as far as Adam moves a weight in one step.
 #
 # ### 5. NumPy
 #
-# On one device we ran the same code again. Now we want an answer reached another way.
+# On one device we ran the same code again. Now we want an answer that was reached in a different way.
 # Adam sees nothing but weights and gradients. So a second Adam needs no network: from the recorded gradients,
-# it has to arrive at the same weights. You write it.
+# it must arrive at the same weights. You write it.
 #
 # **Exercise 1.** Write `adam_in_numpy(weight, gradients, learning_rate)`, from the formulas above.
 # `weight` is an array, and `gradients` is a list of arrays, one for each step.
@@ -664,7 +664,7 @@ difference = gap(runs["A"]["weights"], in_keras)
 print("A and Keras:", about(difference, 0, 1e-3))
 
 # %% keras-read [markdown]
-# Again nothing but rounding, in all 900,000 weights. Program A has passed all six tests.
+# The largest difference is rounding once more, in all 900,000 weights. Program A has passed all six tests.
 # For this network and these 30 steps, then, the Adam that you took on trust is right.
 #
 # How much is that worth? It depends on what the six tests would have found.
@@ -674,22 +674,21 @@ print("A and Keras:", about(difference, 0, 1e-3))
 #
 # Because of $\epsilon$, a tiny gradient moves its weight less: in the first step, a gradient of 0.00001 moves it by 0.00076 instead of 0.001. That is no bug.
 #
-# Nor does everybody add $\epsilon$ in the same place.
+# And not everybody adds $\epsilon$ in the same place.
 # [PyTorch](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html),
 # and algorithm 1 of the paper, correct $v$ first, and then add $\epsilon$ to its root.
 # Ours, like that of Keras, adds $\epsilon$ to the root of $v$ as it is. Keras's RMSprop adds it under the root.
 # With the same $\epsilon$ of $10^{-7}$, a weight whose gradient is 0.000001 moves by 0.00091 there in its first step, and by 0.00024 here.
 # In 30 steps of this network, the losses differ by up to 0.006.
-# They are two optimizers of one name. If you compared them without knowing it, you could hunt a long time for a bug that isn't there.
+# They are two optimizers under one name. If you compared them without knowing it, you could hunt a long time for a bug that isn't there.
 
 # %% caught-text [markdown]
 # ## Which test finds which bug?
 #
 # Now let's put the buggy programs through all six.
 #
-# A comparison can't find a bug that both sides have. So ask what the two sides share.
-# The first three tests need no second program. The last three compare a program on eight devices with another one.
-# For A, B and C, this is what the two sides share:
+# The first three tests need no second program. The last three compare a program on eight devices with a second program,
+# and a comparison can't find a bug that both sides have. So ask what the two sides share. For A, B and C:
 #
 # | compared with | devices | update | network | `values` and batches |
 # | --- | --- | --- | --- | --- |
@@ -736,7 +735,7 @@ except ValueError as error:
     print(error)
 
 # %% table-text [markdown]
-# Keras won't even take them. Here is the whole table, six tests for five programs. The cell that makes it is folded:
+# Keras won't even take the values of D. Here is the whole table, six tests for five programs. The cell that makes it is folded:
 
 # %% table tags=["known"]
 on_one["E"] = on_one["A"]  # on one device, E is simply A
@@ -786,7 +785,7 @@ print_table()
 # %% table-read [markdown]
 # Read it row by row.
 #
-# - **B** is caught by NumPy and Keras, which compute the update anew. One device makes the same mistake as eight.
+# - **B** is caught by NumPy and Keras, whose updates are separate code. One device makes the same mistake as eight.
 # - **C** is caught by four of the six, even by hand: in the first step, `b3` didn't move at all.
 # - **D** is caught by Keras alone, because the Keras version states the layer sizes a second time. NumPy takes the gradients as they come, so it never sees the network.
 # - **E** is caught by its copies, and by one device and Keras, which start from `values`. Its update is right on every device, so the first step and NumPy find nothing.
@@ -865,7 +864,7 @@ reveal("from_scratch-held", tuple(held))
 
 # %% order-text [markdown]
 # The writes took place, but two reads came before them. These are **stale reads**.
-# In {lesson:faster} you suspected that fusing moves a read ahead of a write. Here you can see it.
+# In {lesson:faster} you found that fusing moves a read ahead of a write. Here you can see how.
 # These are the all-reduces of our function, first as DTensor inserts them, then as TensorFlow fuses them:
 
 # %% order
@@ -880,7 +879,7 @@ for each in collectives(write_then_read, inputs, combine=True):
 
 # %% order-read [markdown]
 # Each sum takes an all-reduce, of 4, 8 and 12 bytes for 1, 2 and 3 numbers.
-# Fusing makes one all-reduce of the three, of 4,096 bytes: as in {lesson:faster}, it is padded to 1,024 numbers.
+# Fusing makes one all-reduce of the three: 4,096 bytes, with the padding of {lesson:faster}.
 #
 # Now to the order. Our function reads at the end. But a read has to wait only for the write to its own variable,
 # so TensorFlow's graph puts each read right behind that write. Fusing then merges the three all-reduces where the last one stood.
@@ -907,10 +906,10 @@ for name, weight in runs["C"]["after one"].items():
 
 # %% spared-read [markdown]
 # Only `W3` moved: its all-reduce came last, so its slots were read correctly.
-# That was luck, for you can't tell from your program which all-reduce will be the last.
-# Keep it in mind when you choose what to compare: check `W3` alone against NumPy, and you'd find nothing.
+# That was luck: you can't tell from your program which all-reduce will be the last.
+# Remember that when you choose what to compare. If you checked `W3` alone against NumPy, you'd find nothing.
 #
-# Writes can overtake writes as well: let a step add a sum to a variable and then reset it to zero, and the sum may stay.
+# Writes can overtake writes as well. If a step adds a sum to a variable and then resets the variable to zero, the sum may stay.
 #
 # The cure costs nothing: *in a step, write each variable only once, and don't read it afterwards.* Go on with the tensor that you computed.
 # A takes no chances. It computes every new value first and writes last, as its comment says.
@@ -918,7 +917,7 @@ for name, weight in runs["C"]["after one"].items():
 # %% note-spared [markdown]
 # When does a read come too early?
 #
-# You can't tell from your code. Here two of three reads come too early. Pass the three variables as arguments, in a list,
+# Your code doesn't show it. Here two of three reads come too early. Pass the three variables as arguments, in a list,
 # and all reads return 8, though the sums are fused just the same.
 # That is no cure: C gets its variables in an argument, too, inside a module, and reads too early.
 #
@@ -929,7 +928,7 @@ for name, weight in runs["C"]["after one"].items():
 # {Lesson:keras_layouts} meets the same bug in the optimizers of Keras.
 
 # %% momentum-text [markdown]
-# **Exercise 2.** Now write an optimizer that keeps to this rule. It may write one variable before it computes the next.
+# **Exercise 2.** Now write an optimizer that writes each variable once and doesn't read it afterwards. It may write one variable before it computes the next.
 # *Momentum* has one slot $u$ for each weight $w$, its velocity:
 #
 # $$u \leftarrow 0.9\, u - \alpha\, g,\qquad w \leftarrow w + u$$
@@ -958,7 +957,7 @@ check("from_scratch-momentum", momentum)
 # %% rivals-text [markdown]
 # ## One more question: is it better?
 #
-# Is the optimizer right? That question is answered. Whether it is worth having is another one, and a short one to end with:
+# Is the optimizer right? That question is answered. Whether it is worth having is a different question, and a short one to end with:
 # *is Adam better than its rivals?* It needs two slots for each weight.
 # Momentum needs one, and plain gradient descent (SGD) none. On a large model, that is a lot of memory.
 #
@@ -995,7 +994,7 @@ class Momentum(tf.Module):
 
 
 # %% unfair-text [markdown]
-# Each starts from the same initial weights, and takes the same batches for two epochs, on one device.
+# Each optimizer starts from the same initial weights, and takes the same batches for two epochs, on one device.
 # With a rate of 0.001, which is its default in Keras, Adam got to 0.96. Let's give SGD 0.1, ten times its own default there:
 
 
@@ -1054,7 +1053,7 @@ for name, results in tried.items():
 # %% best-read [markdown]
 # Adam still wins. It has the lowest loss, and an accuracy of 0.97 against 0.96. But ten points have become about one.
 #
-# Now look at the rates that won. SGD's is more than a hundred times Adam's: a rate that suits one optimizer says little about another.
+# Now look at the rates that won. SGD's is more than a hundred times Adam's: a rate that suits one optimizer says little about the next.
 # And Adam's is 0.003, three times its default. Even for Adam, it was worth looking.
 
 # %% note-tuning [markdown]
@@ -1071,7 +1070,7 @@ for name, results in tried.items():
 #
 # [`from_scratch.py`](../plain/from_scratch.py) is a test bench for an optimizer, in one file that needs TensorFlow and NumPy alone.
 # It looks at the first step, then takes ten steps on eight devices: as a row, and as 4 × 2, where weights and slots are split.
-# It compares the weights with those of one device and of NumPy. Put your own optimizer in place of `Adam`, and its formulas in place of `adam_in_numpy`.
+# It compares the weights with those of one device and of NumPy. To test your own optimizer, put it there instead of `Adam`, and its formulas instead of `adam_in_numpy`.
 
 # %% takeaways [markdown]
 # ## Takeaways

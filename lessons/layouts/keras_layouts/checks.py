@@ -174,11 +174,12 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
             "Do not divide by the devices: with DTensor a gradient is that of the whole batch already."
         ),
         _on_one_device(calls=2): _(
-            "The losses are right, but each step calls the model twice, so its moving moments are updated"
-            " twice."
+            "The losses are right, but each step calls the model twice, so its moving mean and variance"
+            " are updated twice."
         ),
         _on_one_device(training=False): _(
-            "Call the model with `training=True`, so that it normalises with the moments of the batch."
+            "Call the model with `training=True`, so that it normalizes with the mean and variance of the"
+            " batch."
         ),
     }
     try:

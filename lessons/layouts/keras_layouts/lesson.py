@@ -3,19 +3,18 @@
 #
 # To split a Keras model over eight devices, you write down a few layouts, and Keras does the rest. Or so it seems.
 #
-# In this lesson, one model is never split at all, and computes the right numbers all the same.
-# A second is updated one step late, and its losses look healthy.
-# A third starts at a loss of 0.77 and stands at about 180 one step later, because we forgot one argument of its optimizer.
-# Even that isn't always so easy to see: with SGD in place of Adam, the same slip moves the losses by less than 0.001.
+# In this lesson, three models get layouts, and each goes wrong in its own way. The first is never split, although its numbers are right.
+# The second is updated one step late, although its losses look healthy.
+# The third starts at a loss of 0.77, and one step later the loss is above 100, because we forgot one argument of the optimizer.
 #
-# Keras mentions none of the three. So you have to ask:
+# Keras mentions none of the three mistakes. So you have to ask:
 # *how do you know that the layouts you asked for are used, and that the numbers are right?*
 #
 # **After this lesson you can**
 #
 # - decide which version of Keras to use for a model that has to be split;
 # - lay out a Keras model and train it as on one device;
-# - recognise three mistakes that raise no error, and cure them.
+# - recognize three mistakes that raise no error, and cure them.
 #
 # **Time:** 30 minutes.
 # **You need to know:** tensor parallelism ({lesson:splitting_the_model}), and stale reads ({lesson:from_scratch}).
@@ -35,7 +34,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # It runs on TensorFlow, on JAX or on PyTorch. **tf_keras** is Keras 2, which lives on under this name for programs that need it.
 #
 # We tried three combinations: tf_keras, Keras 3 on TensorFlow, and Keras 3 on JAX.
-# Each got layouts for a small network on a 4 × 2 mesh. Here is what came of it:
+# Each got layouts for a small network on a 4 × 2 mesh. The course keeps the results, and the next cell loads two rows of them:
 
 # %% table
 from course_lib import measured
@@ -51,7 +50,7 @@ measured.table(rows)
 # The middle column is the trap. On TensorFlow, `keras.distribution` takes your layouts, splits nothing, and doesn't say so.
 #
 # Look at the second row, too. A pattern is meant to match the names of some variables.
-# If it matches none, you won't hear about it from any of the three.
+# If it matches none, it is probably misspelt. None of the three tells you.
 #
 # This is our advice:
 #
@@ -112,7 +111,7 @@ rows_of_x = dtensor.Layout(["batch", WHOLE], mesh)
 rows_of_y = dtensor.Layout(["batch"], mesh)
 
 # %% mlp-text [markdown]
-# As a Keras model, it is two dense layers. In Keras, the weight matrix of such a layer is called its *kernel*.
+# As a Keras model, our network is two dense layers. In Keras, the weight matrix of such a layer is called its *kernel*.
 # We pass the Keras package in as an argument, because later we'll build the same model with Keras 3.
 # Note that the function doesn't mention devices at all:
 
@@ -158,13 +157,13 @@ show(model.layers[0].kernel)
 # `logits.bias` isn't in the map, so every device holds all of it.
 
 # %% note-arguments [markdown]
-# Layouts as arguments, and batch normalisation
+# Layouts as arguments, and batch normalization
 #
 # Many layers of tf_keras also take their layouts directly: `Dense(48, kernel_layout=…, bias_layout=…)`.
 # Then give a layer both layouts or neither: with one of the two, applying the gradients ends in an error.
-# `Embedding`, layer normalisation and convolutions take such arguments, too, but no depthwise or separable convolution does.
+# `Embedding`, layer normalization and convolutions take such arguments, too, but no depthwise or separable convolution does.
 #
-# Batch normalisation takes four: `gamma_layout`, `beta_layout`, `moving_mean_layout` and `moving_variance_layout`.
+# Batch normalization takes four: `gamma_layout`, `beta_layout`, `moving_mean_layout` and `moving_variance_layout`.
 # All four variables have one number for each channel, so they are split like the channels. In a map, one pattern does it:
 # `layout_map["normal.*"] = dtensor.Layout(["model"], mesh)` for a layer named `normal`.
 #
@@ -203,7 +202,7 @@ _ = by_class(shard(train_x[:64], rows_of_x))  # this makes its variables
 def bytes_on_device_0(model):
     total = 0
     for weight in model.weights:
-        parts = dtensor.unpack(weight.read_value())
+        parts = dtensor.unpack(weight.value())
         total += parts[0].numpy().nbytes
     return total
 
@@ -214,7 +213,7 @@ print("class     ", bytes_on_device_0(by_class))
 # %% held-read [markdown]
 # Of the `Sequential` model, device 0 holds just about half: the 8 bytes of `logits.bias` are on every device.
 # The class isn't split at all: 230,984 bytes are the whole model. A model that is copied to every device computes the right numbers,
-# so no loss and no accuracy will ever tell you. You find out on the day when the model should fit, and doesn't.
+# so no loss and no accuracy will ever tell you. You find out on the day the model ought to fit and doesn't.
 #
 # The reason is a name. Both times the layer is called `hidden`, but a map doesn't always use the layer's name:
 #
@@ -225,7 +224,7 @@ print("class     ", bytes_on_device_0(by_class))
 #
 # No pattern of our map matches `first.kernel`, and a variable without a match is copied to every device.
 # A misspelt pattern has the same effect in every model.
-# (That the first call stands outside of `scope()` does no harm: the model remembers its map.)
+# (The first call stands outside of `scope()`. That does no harm: the model remembers its map.)
 #
 # That answers half of our question. The only way to know is to look.
 # Print `weight.layout` for each weight, or better, assert how much a device holds.
@@ -234,10 +233,10 @@ print("class     ", bytes_on_device_0(by_class))
 # How does a map find its variables?
 #
 # It looks for a pattern that equals the variable's name. If there is none, it reads each pattern as a regular expression.
-# A pattern fits if it matches the beginning of the name, and of several that fit, the one that came into the map first wins.
-# A dot matches any character. The map never looks at `weight.name`, which is another name, such as `hidden/kernel:0`.
+# A pattern fits if it matches the beginning of the name. If several fit, the map takes the one that was added first.
+# A dot matches any character. The map never looks at `weight.name`, which is a different name, such as `hidden/kernel:0`.
 #
-# In a class, batch normalisation fails under a map, with an error that speaks of `ndim`. Give the layers their layouts as arguments there.
+# In a class, batch normalization fails under a map, with an error that speaks of `ndim`. Give the layers their layouts as arguments there.
 # Dropout and LSTM ask for `tf_keras.backend.experimental.enable_tf_random_generator`.
 
 # %% exercise-map-text [markdown]
@@ -311,7 +310,7 @@ def one_function(model, optimizer):
 
 
 # %% collectives-given [markdown]
-# The optimizer is Adam. It keeps two averages per variable, its *slots*.
+# The optimizer is Adam, with two slots per variable.
 # In tf_keras you give an optimizer the mesh, `Adam(3e-3, mesh=mesh)`. Then each slot of Adam gets its variable's layout.
 # Does an update need any communication?
 
@@ -319,7 +318,7 @@ def one_function(model, optimizer):
 # A network of two dense layers lies on a mesh of `batch` 4 × `model` 2. The reviews are split over `batch`, the hidden units over `model`.
 # With plain gradient descent, a step that returns the loss takes 6 all-reduces, before TensorFlow fuses any:
 # one for the logits, one for the loss, four for the gradients.
-# Now Adam takes the place of gradient descent. It keeps two slots for each of the four variables, in the layouts of their variables.
+# Now Adam replaces gradient descent. It keeps two slots for each of the four variables, in the layouts of their variables.
 # How many all-reduces does a step take?
 #
 # - [x] `6`
@@ -349,19 +348,17 @@ for each in collectives(late_step, x, y, combine=True):
     print(each)
 
 # %% adam-text [markdown]
-# The first is for the logits and the second for the loss. The third carries all four gradients,
-# 115,496 bytes, padded to a multiple of 1,024 numbers. The loss isn't among them, because it is a mean: TensorFlow fuses sums with sums only ({lesson:faster}).
+# The first all-reduce is for the logits and the second for the loss. The third carries all four gradients, 115,496 bytes and the padding of {lesson:faster}.
 #
-# To fuse several all-reduces, TensorFlow has to wait for the last of them. Every write that needs one of the sums waits too.
-# A read needs no sum, so it runs at once, and gets the old value ({lesson:from_scratch}).
+# You know from {lesson:from_scratch} what fusing can do: a write waits for the fused sum, and the read after it doesn't.
 # Does Adam read what it has just written? In tf_keras, its update is three lines:
 #
 # 1. `m.assign_add((gradient - m) * (1 - self.beta_1))`
 # 2. `v.assign_add((tf.square(gradient) - v) * (1 - self.beta_2))`
 # 3. `variable.assign_sub((m * alpha) / (tf.sqrt(v) + epsilon_hat))`
 #
-# Yes. Lines 1 and 2 write the slots; line 3 reads them back. That is what failed in {lesson:from_scratch}.
-# If it fails here as well, this is what happens to one variable. Here *sum* is the all-reduce of its gradient, and *all sums* is the fused one:
+# Adam does read them: lines 1 and 2 write the slots, and line 3 reads them back. That is what failed in {lesson:from_scratch}.
+# If it fails here as well, this is what happens to one variable. The *sum* is the all-reduce of its gradient, and *all sums* is the fused all-reduce:
 #
 # ```text
 # as written:  sum  write m  write v  read m  read v
@@ -385,7 +382,7 @@ for each in collectives(late_step, x, y, combine=True):
 #   It would if only `v` were read too early. But `m` is zero as well.
 
 # %% reveal-late
-late = split_mlp()
+late = split_mlp()  # a new model, which starts from `values`
 optimizer = tf_keras.optimizers.Adam(3e-3, mesh=mesh)
 late_step = one_function(late, optimizer)
 late_step(x, y)
@@ -445,7 +442,7 @@ def two_functions(model, optimizer):
 
 
 # %% losses-text [markdown]
-# When the second function begins, every gradient has been added up. It has no all-reduce, so nothing can be fused in it.
+# When the second function begins, every gradient has been added up. The second function has no all-reduce, so nothing can be fused in it.
 # Does that help? We take ten steps three times: on one device, on eight with one function, and on eight with two.
 # Each step has a new batch:
 
@@ -491,14 +488,14 @@ for at in range(10):
 # The columns `one device` and `two functions` agree in every row. So two functions are right, and a Keras model, split over eight devices, trains as on one.
 #
 # The column `one function` doesn't look wrong. Its losses go up and down with the batches, as they should, and in step 10 the loss is only 0.01 too high.
-# But three of the four variables are updated with the averages of the step before, so this is no longer Adam, only something like it.
+# But three of the four variables are updated with the slots of the step before, so this is no longer Adam, only something like it.
 # If you had no other run to compare with, would you notice?
 
 # %% note-merging [markdown]
 # What else helps, and which optimizers are affected?
 #
-# You can turn fusing off, by setting the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE` to `1`.
-# Set it before the step is first called, and leave it set, because a batch of another size makes TensorFlow trace the step again.
+# You can turn fusing off, with the environment variable of {lesson:faster}.
+# Set it before the step is first called, and leave it set, because a batch of a different size makes TensorFlow trace the step again.
 # Then the step in one function is right with Adam and SGD, but not with Nadam.
 #
 # You can also leave the second function uncompiled. That's just as correct, only slower, since TensorFlow then launches each optimizer operation separately.
@@ -513,7 +510,7 @@ for at in range(10):
 # %% small-text [markdown]
 # ## One missing argument
 #
-# Now for the loss of about 180. It belongs to a smaller network, which has 20 features between 0 and 1:
+# Now for the loss above 100. It belongs to a smaller network, which has 20 features between 0 and 1:
 
 # %% small
 small_x = np.random.default_rng(5).random((48, 20), "float32")
@@ -550,8 +547,7 @@ for at in range(3):
     print("eight", about(wrong[at], 0.5, 1000))
 
 # %% no-mesh-read [markdown]
-# There it is. Your numbers will differ from ours, and from those of your next run.
-# With another optimizer, the same slip looks different: with SGD, at the same learning rate, you'd hardly notice.
+# After a single step, the loss has jumped above 100. How high it jumps differs from run to run, and so does the loss of step 3.
 #
 # What has happened? Let's look at the first step alone, in a new run. How far has it moved each variable?
 
@@ -568,17 +564,17 @@ for weight, before in zip(small.weights, initial):
     print(f"{weight.name:16}", about(distance, 0, 800))
 
 # %% first-step-read [markdown]
-# In its first step, Adam moves a variable by the learning rate, here 0.01. The bias of `logits` has moved by something
-# between 0.005 and 0.01, depending on the run. That is at least the right size. This bias isn't split.
+# In its first step, Adam moves a variable by the learning rate, here 0.01. The bias of `logits`, which isn't split,
+# has moved by between 0.005 and 0.01, depending on the run. The order of magnitude, at least, is right.
 #
-# The other three variables are. Their slots aren't: without a mesh, every device holds all of each slot.
+# The other three variables are split, but their slots aren't: without a mesh, every device holds all of each slot.
 # So before a slot can be updated, the whole gradient has to be gathered.
 # On a CPU a gather runs as an all-reduce. Now even the second function has all-reduces, and TensorFlow fuses those too.
 #
 # The two kernels haven't moved: both of their slots were read too early.
 # And the bias of `hidden` has moved by hundreds, more than ten thousand times as far as it should.
 #
-# Remember the last prediction, and its wrong answer about dividing by 1e-7? Here it is right. When this bias was updated, its `m` was fresh, and its `v` was zero.
+# In the last prediction, the answer about dividing by 1e-7 was wrong. Here it is right: when this bias was updated, its `m` was fresh, and its `v` was zero.
 
 # %% note-gathered [markdown]
 # Where do the hundreds come from?
@@ -599,7 +595,7 @@ counted = int(optimizer.iterations)
 print("steps counted", about(counted, 1, 8, digits=1))
 
 # %% counted-read [markdown]
-# Several, for a single step. Without a mesh, the counter is an ordinary variable that all eight devices share, and each of them adds 1:
+# We took one step, and several are counted. (You may see any number up to 8.) Without a mesh, the counter is an ordinary variable that all eight devices share, and each device adds 1 to it:
 #
 # ```text
 # with mesh=mesh                   without
@@ -610,10 +606,10 @@ print("steps counted", about(counted, 1, 8, digits=1))
 # device 7 ── its own counter      device 7 ──┘
 # ```
 #
-# They don't wait for one another, so some additions get lost, and the count differs from run to run.
+# The devices don't wait for one another, so some additions get lost, and the count differs from run to run.
 # From this counter, Adam computes its bias correction, the factor $c_t$ of {lesson:from_scratch}.
 # If a device reads 8, its $c_t$ is only half of what it is at 1.
-# The bias of `logits` then moves by 0.005 in place of 0.01, and the bias of `hidden` by about 175 in place of 350. For a count in between, the distances lie in between.
+# The bias of `logits` then moves by 0.005 instead of 0.01, and the bias of `hidden` by about 175 instead of 350. For a count in between, the distances lie in between.
 # That is why your losses differ from ours.
 #
 # So one missing argument has two effects: the slots are whole, and the counter is shared.
@@ -634,7 +630,7 @@ print("steps counted", int(optimizer.iterations.numpy()))
 
 # %% cured-read [markdown]
 # These are the losses of one device, and three steps are counted as three.
-# And if you didn't have one device to compare with? Then look at the layouts, as you did with the model. An optimizer has a list of its variables, too:
+# And if you have no run on one device to compare with? Then look at the layouts, as you did with the model. An optimizer has a list of its variables, too:
 
 # %% slots
 for slot in optimizer.variables():
@@ -672,7 +668,7 @@ for slot in optimizer.variables():
 # Clip in the function that computes the gradients: the global norm takes all-reduces, and the other function is safe because it has none.
 #
 # Write `make_step(model, optimizer)`. It returns a function `step(x, y)`, which takes one step with a global norm of at most 1 and returns the mean loss.
-# The check's model lies on eight devices, and its optimizer already has the mesh. The model has a batch normalisation, so call it with `training=True`.
+# The check's model lies on eight devices, and its optimizer already has the mesh. The model has a layer of batch normalization, so call it with `training=True`.
 # The check takes three steps and compares losses and variables with one device.
 
 
@@ -736,13 +732,13 @@ print("a DTensor?", dtensor.is_dtensor(kernel.value))
 # On TensorFlow, `ModelParallel` is only a name.
 #
 # But Keras 3 offers something that tf_keras does not.
-# `model.stateless_call(weights, state, x)` runs the model with *values that you bring along*, and leaves its own variables alone.
-# If you bring DVariables, the model computes with them, on the mesh and in their layouts.
+# `model.stateless_call(weights, state, x)` runs the model with *values that you supply*, and leaves its own variables alone.
+# If you supply DVariables, the model computes with them, on the mesh and in their layouts.
 # For the update there is `optimizer.stateless_apply`, but Keras refuses it on TensorFlow.
 #
-# So you have to write the update yourself. You already have one: the Adam of {lesson:any_mesh}.
+# So you have to write the update yourself. You already have one: the Adam that has trained your networks since {lesson:whole_game}.
 # It computes first and writes last, so it is right even in a single function ({lesson:from_scratch}).
-# The next two cells repeat it, with the training step and the variables of that lesson. They are folded.
+# The next two cells, which are folded, repeat it, with the training step and the variables of {lesson:any_mesh}.
 
 
 # %% adam-by-hand tags=["known"]
@@ -808,9 +804,9 @@ class Model(tf.Module):
 
 # %% logits-of-text [markdown]
 # Unlike the step of {lesson:zero_and_fsdp}, this `train_step` isn't given its forward pass: it calls `logits_of`.
-# Until now that function multiplied the matrices itself. We replace it by one that calls the Keras model.
+# Until now that function multiplied the matrices itself. Our new one calls the Keras model.
 # `stateless_call` takes the values in the order of `model_3.trainable_variables`, which is that of `values`.
-# The empty list is for variables that aren't trained, such as moving moments. This model has none.
+# The empty list is for variables that aren't trained, such as a moving mean and variance. This model has none.
 
 
 # %% logits-of
@@ -846,7 +842,7 @@ def ten_losses(model):
 # %% keras-3-compared
 difference = np.abs(ten_losses(model_on_mesh) - on_one).max()
 print("largest difference", about(difference, 0, 1e-5))
-W1_parts = dtensor.unpack(model_on_mesh.weights["W1"].read_value())
+W1_parts = dtensor.unpack(model_on_mesh.weights["W1"].value())
 print("W1 on device 0", W1_parts[0].shape)
 
 # %% keras-3-run-read [markdown]
@@ -873,9 +869,9 @@ print("accuracy on these reviews", about(accuracy, 0.6, 1))
 # %% note-stateless [markdown]
 # How far does this road go?
 #
-# We tried dense layers only. A layer with state of its own, such as batch normalisation, needs its moving moments in the second argument,
+# We tried dense layers only. A layer with state of its own, such as batch normalization, needs its moving mean and variance in the second argument,
 # and `stateless_call` returns their new values as its second result. Assign them last, with the others.
-# A layer whose operations DTensor doesn't know will be refused, as in a model written by hand.
+# A layer whose operations DTensor doesn't know raises an error, as in a model written by hand.
 #
 # Keras doesn't promise that this works. Compare the first steps of your model with one device.
 

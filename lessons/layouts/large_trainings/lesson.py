@@ -11,8 +11,8 @@
 #
 # *What does each of these five add to a step?* We'll ask the same two things every time: what do the devices have to exchange,
 # and do they still compute what a single device would?
-# One of the five needs a trick before it saves anything. Two others go wrong without a sound if each device minds only its own part:
-# the run looks fine, but its numbers are no longer those of a single device.
+# One of the five needs a trick before it saves anything. Two others need to know about the whole:
+# if each device minds only its own part, the numbers are no longer those of a single device.
 #
 # **After this lesson you can**
 #
@@ -350,21 +350,17 @@ grid_copies = make_layouts(copy_axes, splits, grid_mesh)
 
 
 # %% copies-of
-def laid_out(tensor, layout):
-    if layout is None:  # on one device
-        return tensor
-    return dtensor.relayout(tensor, layout)
-
-
 def copies_of(model):
     copies = {}
     for name, weight in model.weights.items():
         copy = tf.expand_dims(weight, 0)  # W1: (1, 1200, 48)
-        if len(copy.shape) == 2:
+        if name in ["b1", "b2"]:
             copy = tf.expand_dims(copy, 0)  # b1: (1, 1, 48)
         stacked = tf.tile(copy, [model.copy_count, 1, 1])
         layout = model.copy_layouts.get(name)
-        copies[name] = laid_out(stacked, layout)
+        if layout is not None:  # on a mesh
+            stacked = dtensor.relayout(stacked, layout)
+        copies[name] = stacked
     return copies
 
 
@@ -435,9 +431,9 @@ def add_micro_batch(model, x, y):
 # %% micro-batch tags=["known"]
 def micro_batch(first, model):
     x = train_x[first : first + 16]
-    x = x.reshape(model.copy_count, -1, 1200)
+    x = x.reshape(model.copy_count, -1, 1200)  # row: (8, 2, 1200)
     y = train_y[first : first + 16]
-    y = y.reshape(model.copy_count, -1)
+    y = y.reshape(model.copy_count, -1)  # row: (8, 2)
     x = place(x, model.copy_layouts.get("x"))
     y = place(y, model.copy_layouts.get("y"))
     return x, y
@@ -468,7 +464,7 @@ def mean_gradients(model):
 
 
 # %% finish-text [markdown]
-# That happens once a step. Then the weights are updated, and the sums go back to zero:
+# The mean is taken once a step. Then the weights are updated, and the sums go back to zero:
 
 
 # %% finish
@@ -491,7 +487,7 @@ for each in collectives(finish, on_row, STEP, RATE):
     print(each)
 
 # %% finish-list-read [markdown]
-# These are the five all-reduces that we started with, in another order: 230,988 bytes.
+# These are the five all-reduces that we started with, in a different order: 230,988 bytes.
 # All five come at the end of the step, and with a hundred micro-batches there would be no more of them.
 #
 # Now split the hidden units, too. On the grid, a device gets four reviews of a micro-batch, but only half of the hidden units:
@@ -554,7 +550,7 @@ difference = largest_difference(grid_losses, float32_on_one)
 print("grid:", about(difference, 0, 1e-5))
 
 # %% same-read [markdown]
-# These are the largest differences between two losses in twenty steps with Adam. They are rounding and nothing else.
+# These are the largest differences between two losses in twenty steps with Adam. Both differences are rounding and nothing else.
 #
 # What does it cost in memory? Each device keeps its running sums, as large as its gradients, for the whole step.
 # While it works on a micro-batch, it also holds a copy of the weights.
@@ -607,7 +603,7 @@ print("usual", about(float(norm_of(Model(row), x, y)), 0.08, 0.11))
 print("bad", about(float(norm_of(Model(row), bad_x, y)), 25, 45))
 
 # %% clip-text [markdown]
-# About 0.09 and about 34: the features are a hundred times too large, but the gradient is more than three hundred times too long.
+# The usual norm is about 0.09, and that of the bad batch about 34: the features are a hundred times too large, but the gradient is more than three hundred times too long.
 #
 # The cure is called **gradient clipping**. If the global norm exceeds a limit, all gradients are multiplied by the same factor,
 # so that the norm is just the limit. The direction stays. GPT-3's limit was 1.
@@ -637,8 +633,8 @@ def clipping_step(model, x, y, step, learning_rate):
 # And on the grid? There the gradients of `W1`, `b1` and `W2` are split over `model`, and only that of `b2` is replicated.
 
 # %% predict-clip [markdown]
-# On a mesh of `batch` 4 × `model` 2, the gradients of `W1`, `b1` and `W2` are cut into two halves over `model`;
-# that of `b2`, two numbers, is replicated.
+# On a mesh of `batch` 4 × `model` 2, the gradients of `W1`, `b1` and `W2` are split in two over `model`.
+# The gradient of `b2`, two numbers, is replicated.
 # Now the step clips them by their global norm.
 # How many more bytes do the collectives of a step carry?
 #
@@ -661,12 +657,11 @@ reveal("large_trainings-clip", more)
 
 # %% clip-why [markdown]
 # So clipping costs hardly any bytes, for a model of any size. But DTensor inserts an all-reduce for every gradient that is still split,
-# and in your own model these may be hundreds. You won't wait for hundreds of latencies, though: in a normal run, TensorFlow fuses them into one ({lesson:all_reduce}).
-# It carries 4,096 bytes, because TensorFlow pads what it fuses to a multiple of 1,024 numbers.
+# and in your own model these may be hundreds. You won't wait for hundreds of latencies, though: in a normal run, TensorFlow fuses them into one ({lesson:faster}).
 #
 # DTensor computes with global tensors, so a norm is the norm of the whole, wherever the parts are.
 # If you write one program per device, computing the global norm is your job.
-# What if each device forgets about the others, and clips its part by that part's own norm?
+# What if each device clips its part by that part's own norm?
 # Let's look at the gradients of the bad batch, on devices 0 and 1, which hold the two halves:
 
 
@@ -704,10 +699,10 @@ print("right factor:      ", about(right_factor, 0.004, 0.008))
 # Now the two halves no longer fit together.
 #
 # Put 3 and 4 on two devices, and let the limit be 1. The norm is 5, so the clipped gradient is (0.6, 0.8).
-# If each device clips its own number, you get (1, 1): a different direction. No error tells you.
+# If each device clips its own number, you get (1, 1): a different direction, and no error.
 # And `b2`, of which both devices hold a copy, would get two different values: the copies would drift apart.
 #
-# The losses may not tell you, either. Adam divides by the size of the gradients, so a wrong factor that stays the same in every step hardly changes anything.
+# The losses may not tell you, either, because Adam hides a constant factor ({lesson:one_step}).
 # When you test clipping, compare the norms.
 #
 # Accumulation sets a second trap. If you clip before the mean over the copies, each device shortens its own gradient,
@@ -745,7 +740,7 @@ check("large_trainings-clip", clip_own)
 #
 # A large training run spends most of its time multiplying matrices.
 # Recent GPUs and TPUs have units that multiply matrices in **bfloat16**. It has 16 bits: about the range of float32, but only two to three decimal digits.
-# The weights and Adam's averages stay in float32, because a small update would vanish in so few digits. That is called **mixed precision**.
+# The weights and Adam's slots stay in float32, because a small update would vanish in so few digits. That is called **mixed precision**.
 #
 # The forward pass casts the weights and `x`, and returns its logits in float32 again:
 
@@ -783,12 +778,12 @@ for each in collectives(bfloat16_step, Model(row), x, y, STEP, RATE):
     print(each)
 
 # %% half-list-read [markdown]
-# No, the list has not changed! The gradients are computed in bfloat16, but all-reduces on CPUs don't add up bfloat16:
+# The list has not changed! The gradients are computed in bfloat16, but all-reduces on CPUs don't add up bfloat16:
 # DTensor converts to float32, adds, and converts back.
 # So on CPUs bfloat16 saves no traffic.
 #
 # What shrinks are the activations: each number of `hidden` takes 2 bytes instead of 4.
-# Against that, each device also holds a bfloat16 copy of the weights while the step runs. The variables haven't shrunk at all.
+# On the other hand, each device also holds a bfloat16 copy of the weights while the step runs. The variables haven't shrunk at all.
 #
 # And does the row still compute what one device computes? We compare its losses with one device in bfloat16, and with one in float32:
 
@@ -814,8 +809,8 @@ difference = largest_difference(bfloat16_on_row, float32_on_one)
 print("from float32 on one device: ", about(difference, 0, 2e-3))
 
 # %% half-same-read [markdown]
-# For the first time we are more than 1e-5 away from one device: about 1e-4. (From float32 it is about 2e-4. So much have the 16 bits changed the losses.)
-# Is it rounding, or is it a mistake?
+# For the first time we are more than 1e-5 away from one device: about 1e-4. (The distance from float32 is about 2e-4. That is how much the 16 bits changed the losses.)
+# Is the 1e-4 rounding, or is it a mistake?
 #
 # We can find out. Each of the eight devices rounds its part of a gradient to bfloat16 before the parts are added up in float32, and the sum is rounded again.
 # One device rounds only once. So let one device round where the eight do, and take the gradient in eight parts of eight reviews:
@@ -833,8 +828,9 @@ def step_in_parts(model, parts, step, learning_rate):
         mean_loss += loss / len(parts)
         for name, gradient in gradients.items():
             total[name] += gradient / len(parts)
-    rounded = cast_all(total, tf.bfloat16)
-    update(model, cast_all(rounded, tf.float32), step, learning_rate)
+    # Round the sums to bfloat16, and go on in float32
+    rounded = cast_all(cast_all(total, tf.bfloat16), tf.float32)
+    update(model, rounded, step, learning_rate)
     return mean_loss
 
 
@@ -867,24 +863,22 @@ print("from one device in eight parts:", about(difference, 0, 1e-5))
 # 'tf.SparseMatMul' op does not implement layout propagation.
 # ```
 #
-# For a product of bfloat16 and float32, TensorFlow takes an operation for sparse matrices, and DTensor doesn't know that one.
+# For a product of bfloat16 and float32, TensorFlow takes an operation for sparse matrices, and DTensor doesn't know that operation.
 # So if you read *SparseMatMul*, look for a forgotten cast.
 
 # %% note-float16 [markdown]
 # And float16?
 #
-# It has more digits but a small range, so small gradients become zero, and large ones infinite.
-# Therefore the loss is multiplied by a large number, the **loss scale**, and the gradients are divided by it.
-# A step whose gradients aren't all finite is skipped, and the scale is halved.
-# After many good steps in a row, for example 2,000, it is doubled again.
+# float16 has more digits but a small range. So it needs loss scaling, which {lesson:own_steps} explains: the loss is multiplied by a large number,
+# and a step whose gradients aren't all finite is skipped.
 #
-# To skip, compute a flag in the same `tf.function`: 1.0 if all gradients are finite, and otherwise 0.0.
+# In DTensor, you skip a step with a flag that the same `tf.function` computes: 1.0 if all gradients are finite, and otherwise 0.0.
 # Before you clip, replace every gradient by `tf.math.multiply_no_nan(gradient, flag)`. That gives 0 even where the gradient is infinite.
 # (One infinite number would make the norm infinite, and then every clipped number NaN.)
-# But Adam's averages move the weights even when the gradient is 0.
-# So if `old` is a weight or an average, and `new` what Adam makes of it, write `old + flag * (new - old)`.
+# But Adam's slots move the weights even when the gradient is 0.
+# So if `old` is a weight or a slot, and `new` is what Adam makes of it, write `old + flag * (new - old)`.
 #
-# Don't use `tf.where` with a scalar condition: if the branches are DTensors that aren't scalars, it ends the process without a message.
+# Don't use `tf.where` with a scalar condition. It can end the process without a message when the branches are DTensors that aren't scalars.
 
 # %% dropout-heading [markdown]
 # ## Dropout that no layout changes
@@ -923,13 +917,13 @@ print("as on one device:", np.mean(row_mask == one_mask).round(2))
 
 # %% masks-compared-read [markdown]
 # Half of the numbers are kept, as they should be. But they aren't those that one device keeps.
-# The two masks agree in half of the places, and two series of coin tosses would do as well.
+# The two masks agree in half of the places, no better than two independent series of coin tosses would.
 # The reason is that the tensor is split. Each device drew only the random numbers for its own part, and it drew them from a seed of its own,
 # which DTensor had made from ours.
 #
 # Is that wrong? As dropout it is fine. But you can no longer check against one device.
-# Other masks give other losses, and behind that difference any mistake can hide.
-# And a run that moves to another mesh, as in {lesson:any_mesh}, would continue with other masks.
+# Different masks give different losses, and behind that difference any mistake can hide.
+# And a run that moves to a different mesh, as in {lesson:any_mesh}, would continue with different masks.
 #
 # The cure is to ask for the random numbers as a *replicated* tensor:
 
@@ -945,7 +939,7 @@ def drop(hidden, seed, mesh):
 
 
 # %% predict-mask [markdown]
-# Eight devices hold the rows of a hidden layer of 64 × 48 numbers, and want the dropout mask that one device would draw.
+# Eight devices hold the rows of a hidden layer of 64 × 48 numbers, and are to use the dropout mask that one device would draw.
 # Random numbers follow from a seed, which every device has. We request them replicated, then apply them to the split layer.
 # How many bytes do the devices exchange for that?
 #
@@ -966,7 +960,7 @@ carried = bytes_of(masked, ones_on_row, seed_on_row)
 reveal("large_trainings-mask", carried)
 
 # %% masks-text [markdown]
-# It costs no exchange. For a replicated tensor DTensor leaves our seed as it is, so every device draws the same random numbers.
+# The mask costs no exchange. For a replicated tensor, DTensor leaves our seed as it is, so every device draws the same random numbers.
 # But each draws those of all 64 rows, and keeps those of its own eight. The larger the mesh, the more are thrown away.
 #
 # Is it the same mask now?
@@ -977,12 +971,12 @@ row_mask = np.concatenate(parts)
 print("equal:", np.array_equal(row_mask, one_mask))
 
 # %% masks-read [markdown]
-# Yes, all 3,072 numbers of the two masks agree. So the row drops just what one device drops.
+# All 3,072 numbers of the two masks agree. So the row drops just what one device drops.
 
 # %% note-order [markdown]
 # Do accumulated micro-batches meet the same masks on every mesh?
 #
-# Yes, although the hidden layer has another shape on each: 4 × 4 × 48 on the grid, and 1 × 16 × 48 on one device.
+# Yes, although the hidden layer has a different shape on each: 4 × 4 × 48 on the grid, and 1 × 16 × 48 on one device.
 # But read from the first number to the last, both list the same 16 reviews in the same order.
 # The 768 random numbers are drawn in that order, too. So each review meets the same mask.
 
@@ -990,7 +984,7 @@ print("equal:", np.array_equal(row_mask, one_mask))
 # What about tf.random.Generator and the Dropout layer of Keras?
 #
 # Both keep a state, which changes with each draw. A run that is killed has to restore that state.
-# With a stateless function, the mask follows from the seed, and the seed from the numbers of the step and of the micro-batch.
+# With a stateless function, the mask follows from the seed, and the seed from the step number and the number of the micro-batch.
 # So a resumed run draws the masks that it would have drawn.
 
 # %% together-heading [markdown]
@@ -1010,7 +1004,7 @@ class Recipe(Accumulating):
 
 
 # %% recipe-micro-batch-text [markdown]
-# Lines marked "new" are what the recipe adds. The seed is an argument, since each micro-batch needs another one.
+# Lines marked "new" are what the recipe adds. The seed is an argument, since each micro-batch needs a different one.
 # With dropout in several layers, each layer needs a seed of its own, such as `[4 * step + part, layer]`. Otherwise two layers of the same shape get the same mask.
 
 
@@ -1048,24 +1042,14 @@ def recipe_finish(model, step, learning_rate):
 
 
 # %% schedule-text [markdown]
-# That makes four. The fifth is the learning rate, which follows a **schedule**: it rises over the first ten steps and then falls,
-# as in {lesson:a_run}. What do the devices exchange for it? Nothing.
-# The rate is one number, computed outside the step, and every device gets the same:
+# That makes four. The fifth is the learning rate, which follows a schedule ({lesson:a_run}): a warm-up of ten steps, and then a linear decay.
+# The devices exchange nothing for it. The rate is one number, computed outside the step, and every device gets the same:
 
 
 # %% schedule
 def rate_of(step, steps):
     warm_up = min(1, (step + 1) / 10)
     return np.float32(3e-3 * warm_up * (1 - step / steps))
-
-
-# %% note-rates [markdown]
-# Why is the learning rate a number of NumPy?
-#
-# Because a Python number would be a constant of the graph, and every new one makes TensorFlow trace the step anew. That is called **retracing**.
-# Three learning rates make three graphs, and ten thousand would make ten thousand.
-# The losses are right, and the run only gets slow. After a few graphs TensorFlow warns of *retracing*, but only in its log,
-# and this course shows nothing below errors there. A NumPy scalar or a `tf.constant` is an input of the one graph.
 
 
 # %% recipe-train
@@ -1093,7 +1077,7 @@ def train(model, steps):
 
 
 # %% recipe-same
-def compare(dtype):
+def grid_difference(dtype):
     model = Recipe({}, 1, {}, mesh=None, dtype=dtype)
     one_losses = train(model, 20)
     model = Recipe(grid, 4, grid_copies, mesh=grid_mesh, dtype=dtype)
@@ -1101,24 +1085,23 @@ def compare(dtype):
     return largest_difference(grid_losses, one_losses)
 
 
-print("grid, float32: ", about(compare(tf.float32), 0, 1e-5))
-print("grid, bfloat16:", about(compare(tf.bfloat16), 0, 2e-3))
+print("grid, float32: ", about(grid_difference(tf.float32), 0, 1e-5))
+print("grid, bfloat16:", about(grid_difference(tf.bfloat16), 0, 2e-3))
 
 # %% recipe-same-row
-half = tf.bfloat16
-model = Recipe({}, 8, {}, mesh=None, dtype=half)
+model = Recipe({}, 8, {}, mesh=None, dtype=tf.bfloat16)
 eight_copies = train(model, 20)
-model = Recipe(row, 8, row_copies, mesh=row_mesh, dtype=half)
+model = Recipe(row, 8, row_copies, mesh=row_mesh, dtype=tf.bfloat16)
 difference = largest_difference(train(model, 20), eight_copies)
 print("row, bfloat16: ", about(difference, 0, 1e-5))
 
 # %% recipe-same-read [markdown]
 # In float32, the other four together reproduce the losses of one device. On the row all five do, if the one device rounds in the same eight parts.
 # On the grid, the devices also add up logits, in the middle of the forward pass, and round there as well.
-# One device would need another forward pass to copy that. So on the grid we are content with a tolerance: we are a little less than 1e-4 away.
+# To reproduce that, the single device would need a different forward pass. So on the grid we are content with a tolerance: we are a little less than 1e-4 away.
 #
-# Which one needed a trick? Accumulation: without an axis for the copies it would have exchanged every gradient four times.
-# And which two go wrong without a sound if each device minds only its own part? Clipping, when each part is clipped by its own norm, and dropout, when each part draws its own mask.
+# Which of the five needed a trick? Accumulation: without an axis for the copies it would have exchanged every gradient four times.
+# And which two need to know about the whole? Clipping, which goes wrong when each part is clipped by its own norm, and dropout, which goes wrong when each part draws its own mask.
 #
 # Here is what each of the five adds to a step on the grid:
 #
@@ -1131,7 +1114,7 @@ print("row, bfloat16: ", about(difference, 0, 1e-5))
 # | dropout | – | yes, with replicated random numbers | random numbers of the whole layer |
 #
 # So a step can grow to millions of tokens, and the gradients still cross the network once.
-# But every device of the row still holds all of Adam's averages, which for GPT-3's 175 billion weights would be 1,400 GB. Does it need them all?
+# But every device of the row still holds all of Adam's slots, which for GPT-3's 175 billion weights would be 1,400 GB. Does it need them all?
 #
 # ## The plain program
 #
@@ -1142,8 +1125,10 @@ print("row, bfloat16: ", about(difference, 0, 1e-5))
 # ## Takeaways
 #
 # - DTensor adds up a gradient as soon as it is computed. To accumulate first and exchange once, give the sums an axis that is split over the devices.
-# - Add up first, then clip, by the norm of all gradients. If each part is clipped by its own norm, the gradient changes its direction, and no error tells you.
+# - Add up first, then clip, by the norm of all gradients. If each part is clipped by its own norm, the gradient changes its direction.
 # - Compare with one device in float32 and with the same dropout masks. Then switch to bfloat16.
+#
+# {Lesson:zero_and_fsdp} takes away from each device what it doesn't need, beginning with Adam's slots.
 
 # %% score
 score("large_trainings")

@@ -4,9 +4,9 @@
 # TensorFlow's tutorial on DTensor has a function that cuts each batch into parts and hands them to eight devices.
 # Arrange the devices as the tutorial does, and it works.
 # Arrange them differently, and part of every batch may reach no device at all.
-# There is no error. The loss falls all the same.
+# In this lesson, a run that should train on 6,400 reviews trains on 3,200, and its loss curve doesn't give it away.
 #
-# In this lesson you will start such a run yourself, and find the line that is to blame.
+# You will start that run yourself, and find the line that is to blame.
 # To get there, we ask one question of every tensor that we meet: *which device holds which part?*
 #
 # **After this lesson you can**
@@ -30,7 +30,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## A grid of devices
 #
 # Several devices can share a training run in two ways: each takes a part of the batch, or each takes a part of the model.
-# Large runs do both at once.
+# These are the data parallelism and the tensor parallelism of {lesson:whole_game}. Large runs do both at once.
 # So DTensor, the part of TensorFlow that spreads tensors over devices, arranges the devices in a grid:
 # one direction for the batch, and one for the model.
 #
@@ -60,8 +60,8 @@ show(mesh)
 # %% note-virtual [markdown]
 # How does one computer come to have eight devices?
 #
-# TensorFlow takes the processor, with all of its cores, for one device.
-# Two statements make eight *virtual* devices of it:
+# TensorFlow treats the processor, all cores included, as one device.
+# Two statements turn it into eight *virtual* devices:
 #
 # ```python
 # cpu = tf.config.list_physical_devices("CPU")[0]
@@ -71,7 +71,7 @@ show(mesh)
 # ```
 #
 # They must run before TensorFlow uses a device for the first time.
-# In this notebook `setup(devices=8)` remembers the number, and `start_tensorflow` runs the two statements.
+# In the notebooks of this course, `setup(devices=8)` remembers the number, and `start_tensorflow` runs the two statements.
 # The virtual devices share one processor.
 # They show you who holds what, but not how fast real devices would be.
 # On a machine with GPUs you would list `"GPU:0"`, `"GPU:1"` and so on; we have not tried it.
@@ -89,11 +89,11 @@ show(mesh)
 # ## Who holds what?
 #
 # Now take a matrix of 6 rows and 4 columns. Which device should hold which part of it?
-# That is the one question that you have to answer.
+# That is the one thing that you have to decide.
 # You write the computation almost as if for a single device, and TensorFlow works out the rest:
 # which device computes what, and what the devices must send to each other.
 #
-# You answer with a **layout**: a list with one entry for each axis of the matrix.
+# You write your decision down as a **layout**: a list with one entry for each axis of the matrix.
 # The entry names the mesh dimension along which the axis is split.
 # If the axis is not split, the entry is `dtensor.UNSHARDED`. We'll call that `WHOLE`.
 #
@@ -124,7 +124,7 @@ show(nothing_split, (6, 4))
 
 # %% replicated-read [markdown]
 # Now all six devices hold block A, and block A is the whole matrix. The tensor is **fully replicated**.
-# Same letter, same colour: same data.
+# Same letter, same color: same data.
 #
 # Many layouts lie between the two extremes. Here is one that splits only the rows:
 
@@ -146,11 +146,11 @@ rows_split = dtensor.Layout(["batch", WHOLE], mesh)
 #   All six would hold it if the rows were not split either.
 
 # %% reveal-hybrid
-holders = show(rows_split, (6, 4)).copies
-reveal("mesh_and_layout-hybrid", holders)
+picture = show(rows_split, (6, 4))
+reveal("mesh_and_layout-hybrid", picture.copies)
 
 # %% hybrid
-show(rows_split, (6, 4))
+picture
 
 # %% hybrid-read [markdown]
 # This layout does not mention `model`.
@@ -189,7 +189,7 @@ show(rows_split, (6, 4))
 #
 # `dtensor.Layout.replicated(mesh, rank=2)` is short for `dtensor.Layout([WHOLE, WHOLE], mesh)`.
 # And `dtensor.Layout.batch_sharded(mesh, "batch", rank=2)` is short for `dtensor.Layout(["batch", WHOLE], mesh)`:
-# it splits the first axis alone. The rank is the number of axes.
+# it splits only the first axis. The rank is the number of axes.
 
 # %% first-dtensor-text [markdown]
 # ## The first DTensor
@@ -325,17 +325,18 @@ print(everywhere.numpy())
 #     joined = np.zeros(tensor.shape, tensor.dtype.as_numpy_dtype)
 #     positions = layout.mesh.local_device_locations()
 #     for position, part in zip(positions, dtensor.unpack(tensor)):
-#         where = []
-#         for dim, size in zip(layout.sharding_specs, part.shape):
-#             start = 0
-#             if dim != WHOLE:
-#                 start = position[dim] * size
-#             where.append(slice(start, start + size))
-#         joined[tuple(where)] = part.numpy()
+#         slices = []
+#         for dim, length in zip(layout.sharding_specs, part.shape):
+#             if dim == WHOLE:
+#                 first = 0
+#             else:
+#                 first = position[dim] * length
+#             slices.append(slice(first, first + length))
+#         joined[tuple(slices)] = part.numpy()
 #     return joined
 # ```
 #
-# A shard begins at the device's position along the mesh dimension, times the length of a shard.
+# Along an axis that is split, a shard begins at the device's position along the mesh dimension, times the length of a shard.
 # Along an axis that is not split, it begins at 0.
 # In other lessons `to_numpy` of `course_lib` does this.
 
@@ -451,9 +452,7 @@ def pack_as_in_tutorial(array, layout):
 
 
 # %% data-text [markdown]
-# It looks right, doesn't it? Let's train with it.
-#
-# The task: is a film review positive or negative? Each review comes as 1,200 numbers, computed from its words.
+# It looks right, doesn't it? Let's train with it, on the film reviews of {lesson:whole_game}.
 # We take 100 steps, with 64 reviews in each.
 
 # %% data
@@ -575,13 +574,13 @@ compare(matrix, pack_as_in_tutorial(matrix, in_halves))
 #
 # The line to blame is `count = layout.shape[axis]`. It should say `count = layout.num_shards(axis)`.
 # `layout.shape` is the shape of the *mesh*.
-# For axis 0, the rows, the function took its entry 0. That is the size of the first mesh dimension, `model`: 4.
+# For axis 0, the rows, the function read `layout.shape[0]`, which is the size of the first mesh dimension: `model`, 4.
 # But the rows are split along `batch`, which has size 2.
 # On the meshes of the tutorial, both ways of counting happen to give the same number.
 # With `model` 2 × `batch` 4 you would at least get an `IndexError`:
 # the function would make two parts, and then look for a third.
 #
-# And why did nobody complain here? `pack` gets only the parts. It never learns how many rows there were before.
+# And why was there no error here? `pack` gets only the parts. It never learns how many rows there were before.
 # `x` and `y` lose the same half of each batch, so every review that is left still has its own label.
 #
 # Does the curve give it away? To see that, we need two more runs. One trains on all 64 reviews of each batch.
@@ -597,7 +596,7 @@ runs["all 64"] = train(other_grid, shard)
 losses_picture(runs)
 
 # %% one-device-text [markdown]
-# Not really. The tutorial's run ends a little higher than the full run, but the reversed run ends where the full run ends.
+# The curves hardly give it away. The tutorial's run ends a little higher than the full run, but the reversed run ends where the full run ends.
 # From either curve alone you would never guess that 3,200 of the 6,400 reviews went unused.
 #
 # Two habits find the mistake at once.
@@ -613,7 +612,6 @@ one_device = dtensor.create_mesh(
 )
 runs["one device"] = train(one_device, shard)
 for name, losses in runs.items():
-    # between 0.69 and 0.70 on every computer
     first_loss = about(losses[0], 0.69, 0.70, digits=6)
     print(f"{name:10}", first_loss)
 
@@ -633,7 +631,7 @@ for name, losses in runs.items():
 compare(whole[::-1], rows[::-1])
 
 # %% turned-read [markdown]
-# That went wrong! Devices 0 and 1 should hold the rows that begin with 20 and 16.
+# The reversal went wrong! Devices 0 and 1 should hold the rows that begin with 20 and 16.
 # They hold their own two rows, in reverse order.
 # Each device has reversed its own shard, and no shard has moved.
 # Devices 2 and 3 are right only because their shard belongs in the middle either way.
@@ -650,7 +648,7 @@ compare(whole[::-1], rows[::-1])
 # And the first loss depends on the forward pass alone. {Lesson:one_step} shows how to find a wrong gradient.
 
 # %% note-in-place [markdown]
-# What if the initial values are too large for any one place?
+# What if the initial values don't fit in any one memory?
 #
 # Then let each device make its own shard:
 #
@@ -659,7 +657,7 @@ compare(whole[::-1], rows[::-1])
 # ```
 #
 # But beware of random numbers. If the layout splits an axis, you must hand over `tf.function(tf.random.stateless_normal)`,
-# and *the same seed gives other numbers.*
+# and *the same seed gives different numbers.*
 # Then you could not compare two runs whose layouts differ.
 # That is why this course draws initial values once, with NumPy, and then shards them.
 
@@ -677,7 +675,8 @@ compare(whole[::-1], rows[::-1])
 #   You have to check for yourself that each device has the right values.
 # - The number of parts is `layout.num_shards(axis)`. `layout.shape` is the shape of the mesh.
 #
-# You can now solve the first two puzzles of the page *Puzzles*.
+# You are ready for puzzles 1 to 3 on the page *Puzzles*. In the first two you split a vector and a matrix so that they fit.
+# The third looks ahead: it asks for layouts of two matrices whose product sends nothing.
 #
 # Now you know who holds what. But a device can't compute with what it doesn't hold,
 # so {lesson:communication} asks what devices must tell each other.

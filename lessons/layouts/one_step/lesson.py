@@ -1,9 +1,9 @@
 # %% [markdown]
 # # One training step on eight devices
 #
-# Eight devices train one network.
-# In each step, every device sees 8 of 64 reviews, and every device changes its own copy of the weights.
-# After hundreds of steps, the eight copies are still exactly equal.
+# In {lesson:whole_game}, eight devices trained one network.
+# In each step, every device saw 8 of 64 reviews, and changed its own copy of the weights.
+# After a hundred steps, the eight copies were still equal to the last bit.
 # Yet once training has begun, no line of the program sends a weight to a device, and none compares two copies.
 # The training step doesn't even mention a device.
 #
@@ -32,8 +32,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% [markdown]
 # ## A training run
 #
-# First we need something to train on: film reviews.
-# Each review is a row of 1,200 numbers, its *features*, and its label says whether the reviewer liked the film (1) or not (0).
+# We train the network of {lesson:whole_game} again, on the same film reviews: 1,200 features each, and a label of 1 or 0.
+# This time we use plain gradient descent, because its update is a single line.
 
 # %% load
 from course_lib import data
@@ -46,21 +46,16 @@ print("train_x", train_x.shape, train_x.dtype)
 print("train_y", train_y.shape, train_y.dtype)
 
 # %% note-reviews [markdown]
-# What the 1,200 numbers are, and how to get real reviews
-#
-# Keras's layer `TextVectorization` makes the numbers.
-# There is one for each of the 1,199 most frequent words, and one for all other words together.
-# A number says how often the word occurs in this review, and it counts more if few reviews contain the word.
-# This measure is called *tf-idf*. Each row is then scaled to length 1.
+# How to get real reviews
 #
 # The course invents these reviews, so that you need no download.
 # What a network learns from them says nothing about real reviews.
 # `data.load_imdb("tfds")` loads the 50,000 real reviews of IMDB instead.
+# {Lesson:save_and_serve} shows how the 1,200 features are computed from a text.
 
 # %% layouts-text [markdown]
-# There are 8,100 reviews. Next, we decide which device holds what.
-# The eight devices form a mesh with one dimension, which we call `batch`.
-# They are virtual devices, which `setup` made for us.
+# Next, we decide which device holds what.
+# The eight devices form a mesh with one dimension, which we call `batch`:
 
 # %% layouts
 tf = course_lib.start_tensorflow()
@@ -78,10 +73,8 @@ layouts = {
 }
 
 # %% layouts-read [markdown]
-# Two tensors are split along `batch`: the reviews `x`, by rows, and their labels `y`.
+# This is data parallelism. The reviews `x` and their labels `y` are split along `batch`.
 # The weights and biases are replicated, so every device holds the complete model.
-#
-# Splitting the batch and replicating the model is called **data parallelism**.
 # Here is a batch of 64 reviews:
 
 # %% show-x
@@ -90,7 +83,7 @@ from course_lib import show
 show(layouts["x"], (64, 1200))
 
 # %% values-text [markdown]
-# Eight reviews for each device.
+# Each device gets eight reviews.
 # Now the initial weights. We draw them once, with NumPy, so that every run can start from the same ones:
 
 # %% values
@@ -157,9 +150,9 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% train-step-read [markdown]
-# There is no such line. This is the step that you would write for one device.
+# No line mentions device 3. This is the step that you would write for one device.
 #
-# Just keep its order: first all gradients, then the updates.
+# Only keep the order: compute all the gradients first, then update.
 
 # %% note-order [markdown]
 # Why must the gradients come first?
@@ -183,16 +176,15 @@ def train_step(model, x, y, learning_rate):
 # In the forward pass, scalars and small integer tensors were the only regular tensors, so it went well.
 # The backward pass begins with a regular tensor of 64 fractions: the gradient of the mean with respect to each loss.
 # DTensor doesn't know which device should hold which part of it.
-# Inside a `tf.function`, DTensor sees the whole computation before it runs, and gives that tensor a layout, too.
+# Inside a `tf.function`, DTensor sees the whole computation before it runs, and gives that tensor a layout as well.
 #
-# The step also runs under `with dtensor.default_mesh(mesh):`, or with `tf.reduce_sum(losses) / 64` in place of the mean.
+# The step also runs under `with dtensor.default_mesh(mesh):`, or with `tf.reduce_sum(losses) / 64` instead of the mean.
 # Still, make it a `tf.function`. Otherwise Python starts each operation by itself, and that is slow.
 
 # %% first-run-text [markdown]
 # Let's see whether eight devices can train with this step.
 # 8,100 reviews make 126 batches of 64, and we go through these batches for three epochs: 378 steps.
 # The 36 reviews that are left over don't fill a batch, so we drop them. {Lesson:coupled_rows} pads such a batch instead.
-# After each step `train` yields a record, and `live` draws the curves of these records:
 
 
 # %% first-run
@@ -220,8 +212,8 @@ trained = MLP(values, layouts)
 history = await live(train(trained, epochs=3), steps=378)
 
 # %% first-run-read [markdown]
-# They can. The loss begins at 0.69, the loss of answering fifty-fifty, and falls to about 0.6. The accuracy climbs to about 0.7.
-# Plain gradient descent is slow, but its update is a single line.
+# Eight devices can train with this step. The loss begins at 0.69, the loss of answering fifty-fifty, and falls to about 0.6.
+# The accuracy climbs to about 0.7. Plain gradient descent is slower than Adam.
 
 # %% note-dataset [markdown]
 # Doesn't TensorFlow have a data set for this?
@@ -246,23 +238,23 @@ from lessons.layouts.step_explorer import StepExplorer
 StepExplorer("data")
 
 # %% lanes-read [markdown]
-# Six times: for the loss, for the accuracy, and for each of the four gradients.
+# A band is needed six times: for the loss, for the accuracy, and for each of the four gradients.
 # Before each band, the devices hold different parts of a sum. After it, all of them hold the same sum.
 #
 # To see why, put yourself in the place of device 3. You hold 8 of the 64 reviews, and a copy of every weight.
 # A hidden unit sums over the 1,200 numbers of a review.
 # You have all of them, for each of your 8 reviews, and you have all of `W1`.
-# So you compute the hidden units of your reviews alone, and then their logits, and their 8 losses,
-# since the loss of a review depends on this review alone.
+# So you can compute the hidden units of your reviews, and then their logits, and their 8 losses,
+# since the loss of a review depends only on this review.
 # The forward pass is nearly over, and you haven't asked anybody for anything.
 #
 # But now comes `reduce_mean(losses)`. It sums over the *reviews*, and you have only 8 of the 64.
 # Here the devices must add up what they have: an all-reduce.
-# The accuracy is a mean over the reviews, too, so it takes a second one.
+# The accuracy is also a mean over the reviews, so it needs a second one.
 #
 # And the backward pass? The loss is a mean over the reviews, so its gradient is the mean of the reviews' gradients.
 # You can compute the part of it that comes from your 8 reviews. For the rest, you need the others.
-# Once you have the complete gradients, you update your own copy alone.
+# Once you have the complete gradients, you can update your own copy.
 #
 # For any tensor that a step computes from the batch, such as activations, losses and gradients, ask two questions.
 # Does it have a batch axis? Then it is split along that axis.
@@ -270,7 +262,7 @@ StepExplorer("data")
 # Weights and biases need no question: they are replicated from the start.
 
 # %% note-bias [markdown]
-# A layout that follows from another
+# How the layout of a bias follows from its weight's
 #
 # A bias is added along the last axis of its weight, so it has the layout of that axis.
 # `layouts["W1"].delete([0])` drops the first axis, and equals `layouts["b1"]`.
@@ -299,8 +291,8 @@ check("one_step-layouts", image_layouts)
 # %% one-heading [markdown]
 # ## Compare with one device
 #
-# The curve fell. Does that prove that the step is right?
-# In {lesson:whole_game} a quarter of the examples carried the label of another one, and the curve fell all the same.
+# The curve fell, but that doesn't prove that the step is right.
+# In {lesson:whole_game} the curve fell as well when a quarter of the examples had the wrong labels.
 # For proof, take the same steps on one device, and compare.
 #
 # The first function takes twenty steps on one device, and the second takes the same twenty on eight:
@@ -337,13 +329,11 @@ on_one = losses_on_one(train_step, values, train_x, train_y)
 on_eight = losses_on_eight(train_step, values, train_x, train_y)
 
 in_float32 = np.abs(on_eight - on_one)
-# ≈ marks a number whose last digits depend on your processor.
-# Our tests check that it lies between the two limits.
 print("largest difference", about(in_float32.max(), 0, 1e-5))
 
 # %% rounding-read [markdown]
-# About 1e-7, one ten-millionth, over twenty steps. Is that a mistake, or is it rounding?
-# Eight devices add the same numbers in another order, so they round differently.
+# Over twenty steps, the difference is at most about 1e-7, one ten-millionth. Is that a mistake, or is it rounding?
+# Eight devices add the same numbers in a different order, so they round differently.
 # There is a simple way to find out. In float64, rounding is hundreds of millions of times smaller.
 # A mistake stays as large as it is:
 
@@ -371,7 +361,7 @@ print("largest difference", about(in_float64.max(), 0, 1e-12))
 # %% mistakes-text [markdown]
 # But what would a mistake have looked like? Let's make two.
 #
-# The first one happens when the data are handed out: every device gets its own reviews, but the labels of its neighbour.
+# The first one happens when the data are handed out: every device gets its own reviews, but the labels of its neighbor.
 
 # %% mistakes
 rolled_y = train_y.copy()
@@ -422,12 +412,13 @@ summed = losses_on_eight(summed_step, values, train_x, train_y)
 
 # %% reveal-gradient
 wrong_gradient = np.abs(summed - on_one)
-beyond_rounding = wrong_gradient > 1e-5
-first = np.argmax(beyond_rounding)  # the first True
-reveal("one_step-gradient", first + 1)
+step = 1
+while wrong_gradient[step - 1] < 1e-5:
+    step += 1
+reveal("one_step-gradient", step)
 
 # %% mistakes-given [markdown]
-# So *the first loss says nothing about the gradient*, and you have to compare several steps.
+# So *the first loss says nothing about the gradient*, and you need to compare several steps.
 # Here are all four comparisons in one picture.
 # Each line shows the largest difference so far. It starts at the first step where the losses differ at all:
 
@@ -460,14 +451,14 @@ differences_picture(
 #
 # The difference stayed near 1e-7. It can also grow in a run that is right,
 # because each step starts from the rounded weights of the step before.
-# The network of {lesson:coupled_rows} has batch normalisation. At a learning rate of 0.1 it trains well.
+# The network of {lesson:coupled_rows} has batch normalization. At a learning rate of 0.1 it trains well.
 # Yet the losses of one device and of eight were 4e-7 apart after 10 steps, 4e-5 after 20, and 0.02 after 50.
 # In float64 they were never more than 1e-13 apart. So if a comparison drifts apart slowly, repeat it in float64.
 
 # %% note-left-out [markdown]
 # What this step leaves out
 #
-# Its optimizer has no state. {Lesson:from_scratch} adds one that has.
+# Its optimizer has no state. Adam has: in {lesson:whole_game} it kept two averages for each weight.
 #
 # It doesn't clip its gradients. If you add `tf.clip_by_global_norm`, nothing else has to change.
 #
@@ -477,9 +468,10 @@ differences_picture(
 # %% copies-heading [markdown]
 # ## Eight equal copies
 #
-# So eight devices get the losses that one device gets. But one device has a single copy of each weight, and eight devices have eight.
-# Are the eight still equal? Let's look into the model that we trained at the beginning.
-# How far apart are the copies of each weight?
+# So eight devices get the losses that one device gets. But they have eight copies of each weight.
+# In {lesson:whole_game} the copies of `W1` were equal after 100 steps.
+# Are all weights equal on all devices, after our 378 steps? And if so, why?
+# This function computes how far apart the copies of a weight are:
 
 
 # %% copies
@@ -498,7 +490,7 @@ print("W2", spread(trained.W2.value()))
 print("b2", spread(trained.b2.value()))
 
 # %% copies-read [markdown]
-# Zero. Not a ten-millionth: *zero*, in all 57,746 numbers, after 378 steps in which no two devices saw the same review.
+# The differences are zero. Not a ten-millionth: *zero*, in all 57,746 numbers, after 378 steps in which no two devices saw the same review.
 #
 # The step shows why. The copies began equal, because `shard` sent every device the same array.
 # In each step, the devices compute different parts of the gradient.
@@ -506,7 +498,7 @@ print("b2", spread(trained.b2.value()))
 # in a ring, for example, each piece of the sum is finished on one device, and the others get copies of it.
 # Then each device subtracts the same numbers from the same numbers.
 #
-# One word in this argument carries all the weight: *began*.
+# This argument rests on one word: *began*.
 # Imagine a program in which every device draws its own initial `W1`, with its own seed.
 # That mistake is easy to make if each device has a process of its own.
 # DTensor takes these eight arrays for copies of one weight, and reports nothing:
@@ -536,6 +528,7 @@ print(f"largest difference {spread(packed):.3f}")
 
 # %% reveal-apart
 model_apart = MLP(values, layouts)
+# Put the eight different copies in the place of W1
 model_apart.W1 = dtensor.DVariable(packed)
 records_apart = list(train(model_apart, epochs=3))
 
@@ -566,9 +559,9 @@ print("eight equal copies     ", last_20(history.steps))
 print("eight different copies ", last_20(records_apart))
 
 # %% apart-read [markdown]
-# It doesn't. Nobody would suspect the second run: its loss is just as low.
-# Yet no single network has the gradient that it followed: it is the average of the gradients of eight different ones.
-# And a checkpoint saves only one of them. In TensorFlow 2.21 that is the copy of device 0.
+# The loss shows nothing: in the second run it is just as low.
+# Yet the gradient that this run followed belongs to no network at all. It is the average of the gradients of eight different networks.
+# And a checkpoint saves only one of the eight. In TensorFlow 2.21 that is the copy of device 0.
 #
 # Only two things keep the copies equal: they start equal, and they get equal updates.
 # Nothing compares them, and plain gradient descent doesn't repair them.
@@ -583,7 +576,7 @@ print(f"one device              {on_one[0]:.4f}")
 print(f"eight different copies  {first_apart:.4f}")
 
 # %% apart-first-read [markdown]
-# They differ by 0.0001. That looks small, but rounding is a thousand times smaller.
+# The first losses differ by 0.0001. That looks small, but rounding is a thousand times smaller.
 
 # %% note-small [markdown]
 # Small tensors don't stay apart
@@ -596,7 +589,7 @@ print(f"eight different copies  {first_apart:.4f}")
 # %% note-decay [markdown]
 # Weight decay hides the mistake
 #
-# With weight decay, each device also shrinks its own copy a little in every step. That shrinks the differences, too.
+# With weight decay, each device also shrinks its own copy a little in every step. That shrinks the differences as well.
 # So after a long run the copies can look equal, although they began as eight networks. Compare them at the start.
 
 # %% blind-text [markdown]
@@ -610,6 +603,7 @@ print(f"read_value() {spread(model_apart.W1.read_value()):.3f}")
 # The same variable! Outside of a `tf.function`, DTensor computes an operation on replicated tensors only once,
 # with the copies of device 0, and gives the result to all devices.
 # `read_value()` contains such an operation. Only `value()` shows the copies as they are.
+# So use `value()` to compare copies. Where the copies are equal, the two give the same numbers.
 #
 # ## The step by hand
 #
@@ -654,7 +648,7 @@ for device in range(8):
     print("device", device, "positive", positive, gradient)
 
 # %% gradients-read [markdown]
-# After the number of positive reviews comes the gradient of `b2`, two numbers, as each device sees it.
+# Each line shows how many of the device's reviews are positive, and then its gradient of `b2`: two numbers.
 # The devices don't even agree on the sign!
 # Devices 0 and 1 happened to get six positive reviews out of eight, so they want the network to say "positive" more often.
 # The other six want the opposite, and devices 3 and 5 most of all, since they got only three.
@@ -673,7 +667,7 @@ for name in ["W1", "b1", "W2", "b2"]:
     print(name, about(difference, 0, 1e-7))
 
 # %% compared-read [markdown]
-# They agree up to rounding. On our processor, the gradients of the two biases are exactly equal.
+# The two agree up to rounding. On our processor, the gradients of the two biases are exactly equal.
 # Now you know everything that a data-parallel step does:
 # each device computes its own gradient, an all-reduce averages the gradients, and each device updates its own copy.
 # So write one.
@@ -718,8 +712,7 @@ check("one_step-step", step_by_hand)
 # ## What a step sends
 #
 # Back to TensorFlow. The lanes showed six all-reduces. Does DTensor insert just these into the step, and no more?
-# `collectives`, known from {lesson:communication}, runs the step once, restores the weights,
-# and lists the all-reduces that DTensor inserted:
+# `collectives`, which you met in {lesson:communication}, lists the all-reduces that DTensor inserted:
 
 # %% collectives
 from course_lib import collectives
@@ -728,7 +721,7 @@ for each in collectives(train_step, model, x, y, 0.5):
     print(each)
 
 # %% collectives-given [markdown]
-# Six, as in the lanes. Together they carry 230,992 bytes. What does that number depend on?
+# There are six, as in the lanes. Together they carry 230,992 bytes. What does that number depend on?
 
 # %% predict-bytes [markdown]
 # Eight devices train a network with 1,200 features and 48 hidden units, under data parallelism.
@@ -767,22 +760,11 @@ reveal("one_step-bytes", total)
 # | 384 | 48 × 2 | the gradient of `W2` |
 #
 # The batch size occurs nowhere. With twice the hidden units, everything but the first three rows would double.
-# The gradients come in no particular order, since none of them waits for another.
+# The gradients come in no particular order, since none of them waits for any other.
 #
 # The picture of the step also counted what each device sends: 404,236 bytes.
 # In a ring of eight, that is 1.75 times what the all-reduces carry ({lesson:all_reduce}).
-# When the step really runs, TensorFlow packs the six all-reduces into two, and these carry a little more.
-# The note below says how.
-
-# %% note-packed [markdown]
-# In a real run there are two all-reduces
-#
-# An all-reduce costs time even if it carries a single number. So when a step really runs,
-# TensorFlow packs all-reduces together if none of them waits for another and if they reduce in the same way.
-# The loss and the accuracy are reduced by a mean. The four gradients are reduced by a sum,
-# because each device has divided its part by 64 before. So the six become two.
-# TensorFlow fills each of them up to a multiple of 1,024 numbers: 2 numbers become 4,096 bytes, and 57,746 become 233,472.
-# `collectives(train_step, model, x, y, 0.5, combine=True)` lists them.
+# When the step really runs, TensorFlow fuses the six all-reduces into two, which carry a little more ({lesson:faster}).
 
 # %% note-sparse [markdown]
 # An exception: embeddings
@@ -796,7 +778,7 @@ reveal("one_step-bytes", total)
 # %% plain-heading [markdown]
 # ## The plain program
 #
-# [`one_step.py`](../plain/one_step.py) is a data-parallel step in one file that needs TensorFlow and NumPy alone.
+# [`one_step.py`](../plain/one_step.py) is a data-parallel step in one file that needs only TensorFlow and NumPy.
 # It makes its own eight devices and its own data, and takes five steps on eight devices and on one.
 # It fails if the losses differ by 1e-5 or more, or if the copies differ at all.
 
@@ -824,7 +806,7 @@ reveal("one_step-bytes", total)
 # - The copies stay equal because they start equal and get equal updates. Nothing compares them.
 # - Compare with one device: the losses of several steps, and the gradients of one. The first loss tests only the forward pass.
 #
-# One assumption was in all of this: the loss of a review depends on this review alone.
+# All of this rests on one assumption: the loss of a review depends only on this review.
 # {Lesson:coupled_rows} breaks it, and then the gradients no longer simply add up.
 
 # %% score

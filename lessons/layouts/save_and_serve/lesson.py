@@ -4,10 +4,8 @@
 # On the mesh, your model gets 87 of 100 reviews right.
 # A colleague takes its weights, correct to the last bit, and builds a web page around them.
 # Her page gets 49 of 100 right. She could toss a coin instead.
-# She saw no error and no warning.
 #
-# Serving is the last step, and its worst mistakes are silent.
-# The process behind a web page has no mesh.
+# Serving is the last step of all. The process behind a web page has no mesh.
 # It has neither your notebook nor your classes.
 # So *how does the model leave the mesh*, and what has to leave with it?
 #
@@ -166,7 +164,7 @@ while step < 2 * steps_per_epoch:
 
 # %% on-mesh-text [markdown]
 # How good is it? We run it on the 2,000 test reviews, which it has never seen, with all eight devices sharing the work.
-# For each review, the model gives the probability that it is good:
+# For each review, the model gives the probability that the review is positive. Our code calls it `good`:
 
 # %% on-mesh
 from course_lib import about, show, to_numpy
@@ -193,7 +191,7 @@ show(trained.weights["W1"])
 # A checkpoint is the way out.
 # As you saw in {lesson:any_mesh}, it stores each half once, along with where it belongs, and records nothing about the mesh.
 # So a program without any mesh can read it, too.
-# We save the model and the number of steps:
+# We save the model and the step number:
 
 # %% checkpoint
 import tempfile
@@ -219,7 +217,7 @@ for name, weight in one.weights.items():
     print(name, np.sum(weight.numpy() != on_the_mesh), "differ")
 
 # %% one-read [markdown]
-# None. TensorFlow has put the pieces together, and every bit is right. That was easy!
+# No number differs. TensorFlow has put the shards together, and every bit is right. That was easy!
 #
 # Perhaps too easy. The program that serves a model is usually not the one that trained it.
 # Suppose that somebody else's program calls its model `network` instead of `model`:
@@ -244,8 +242,8 @@ print("accuracy", about(accuracy_of(good), 0.40, 0.60))
 # Is that what happened to your colleague? It can't be: her weights are right. We'll get to her.
 #
 # Did TensorFlow really say nothing? It logged warnings, which the first cell of our notebooks hides.
-# They come only when Python has destroyed both the `Checkpoint` and the object that `read` returned.
-# In the cell above nobody kept either of them, so the warnings came at once. In a program that keeps one, they come much later, or never.
+# The warnings come only when Python has destroyed both the `Checkpoint` and the object that `read` returned.
+# The cell above kept neither of the two, so the warnings came at once. In a program that keeps one, they come much later, or never.
 # Let's restore once more, and look into the log this time:
 
 # %% log tags=["known"]
@@ -276,12 +274,12 @@ for message in messages[:3]:
     print("-", message.split(". ")[0])
 
 # %% warning-read [markdown]
-# The first one says that something in the file wasn't restored. Each of the thirteen after it names one such value:
-# the step, four weights, and Adam's eight averages.
+# The first warning says that something in the file wasn't restored. Each of the thirteen after it names one such value:
+# the step, four weights, and Adam's eight slots.
 # In the log of a server, among a thousand other lines, who would see them?
 #
-# So don't wait for warnings. Keep the object that `read` returns:
-# its method `assert_existing_objects_matched` raises an error if an existing variable of this program got no value:
+# So don't wait for warnings. Keep the object that `read` returns, and call `assert_existing_objects_matched`, as in {lesson:a_run}.
+# A server then refuses to start if any existing variable got no value:
 
 # %% refused tags=["error"]
 from course_lib import last_line
@@ -293,15 +291,14 @@ except AssertionError as error:
     print(last_line(error).split(". ")[0])
 
 # %% refused-read [markdown]
-# The twelve are the four weights and the eight averages of `other`.
-# With this line, a server stops before it answers its first user.
+# The twelve are the four weights and the eight slots of `other`.
 
 # %% note-lazy [markdown]
 # Which variables are *existing*?
 #
-# Those that have been made so far. A Keras model that hasn't been built has no weights yet,
-# nor has a module that makes them when it is called for the first time.
-# With wrong names in the file, the assertion passes all the same, and the first call makes random weights.
+# The *existing* variables are those that have been made so far. A Keras model that hasn't been built has no weights yet,
+# and neither does a module that creates them on its first call.
+# With wrong names in the file, the assertion passes anyway, and the first call makes random weights.
 # So build such a model first. Then read, and assert.
 
 # %% note-consumed [markdown]
@@ -309,7 +306,7 @@ except AssertionError as error:
 #
 # `assert_consumed` is stricter: it also wants everything in the file to be used.
 # Our good restore would fail it, because it left out the step.
-# That is too strict for a server, which needs neither a step nor Adam's averages.
+# That is too strict for a server, which needs neither a step nor Adam's slots.
 # If you leave something out on purpose, use `assert_existing_objects_matched`.
 # It wants a value for all twelve variables of `Model(no_mesh)`, so it would reject a file that holds only the four weights.
 # To read such a file, build an object with just those four.
@@ -320,8 +317,8 @@ except AssertionError as error:
 # %% note-two-meshes [markdown]
 # Can one checkpoint hold models on two meshes?
 #
-# No. Try to save a model on 4 × 2 and another one on a mesh of eight in one `tf.train.Checkpoint`,
-# and `write` raises an error. DTensor saves all its variables in one operation, whose inputs must share a mesh.
+# No. If you try to save a model on 4 × 2 and a second model on a mesh of eight in one `tf.train.Checkpoint`,
+# `write` raises an error. DTensor saves all its variables in one operation, whose inputs must share a mesh.
 # So write one checkpoint for each mesh. Ordinary variables may be in any of them.
 
 # %% weights-task [markdown]
@@ -329,10 +326,10 @@ except AssertionError as error:
 # `weights_from(path)` returns a dictionary of ordinary variables or arrays, with the keys `W1`, `b1`, `W2` and `b2`.
 # The checkpoint at `path` was written like the one above, with `tf.train.Checkpoint(model=..., step=...)`.
 # The model may have been on one device or on any mesh.
-# Like ours, every file holds Adam's averages, too, so your function may insist on them.
+# Like ours, every file holds Adam's slots, too, so your function may insist on them.
 #
 # If the file lacks one of the four weights, raise an error, whichever you like.
-# The check also tries files in which a weight has another name, and one that has no `model`.
+# The check also tries files in which a weight has a different name, and one that has no `model`.
 
 
 # %% exercise-weights
@@ -387,7 +384,7 @@ vectorizer.adapt(
 # The most frequent one gets column 1, the next one column 2, and so on. Column 0 is for all words that aren't in the vocabulary.
 #
 # Given a text, the layer counts how often each word occurs, and multiplies each count by a factor.
-# The more reviews a word occurs in, the smaller is this factor, its *inverse document frequency* (idf).
+# The more reviews a word occurs in, the smaller this factor is: it is the word's *inverse document frequency* (idf).
 # The product is the word's **tf-idf**. Then we scale the row to length 1 ourselves, in `to_rows`:
 
 
@@ -422,12 +419,12 @@ print("accuracy", about(accuracy_of(good), 0.80, 0.92))
 print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 
 # %% texts-read [markdown]
-# They do, up to rounding. With the right rows, the weights on one device are as good as the mesh.
+# The answers are the same, up to rounding. With the right rows, the weights on one device are as good as the mesh.
 #
 # So what did your colleague do? She had your weights and the code for the vectorizer, but not your training reviews.
 # She called `adapt` with reviews of her own instead.
 #
-# Let's do the same, with the test reviews in the place of hers. They come from the same source.
+# Let's do the same, with the test reviews instead of hers. They come from the same source.
 # How many words do the two vocabularies have in common?
 
 # %% colleague
@@ -490,7 +487,7 @@ both = tf.train.Checkpoint(model=one, vectorizer=vectorizer)
 path_of_both = both.write(str(folder / "both"))
 
 # %% lost-text [markdown]
-# TensorFlow wrote it without complaint. Now let's restore both, with the assertion:
+# TensorFlow wrote this checkpoint without complaint. Now let's restore both, with the assertion:
 
 # %% lost
 empty = make_vectorizer()
@@ -509,7 +506,7 @@ except tf.errors.OpError as error:
     print(last_line(error))
 
 # %% first-read [markdown]
-# The table is the vocabulary. A checkpoint of this layer holds the idf of each column, but not its word.
+# The *table* in this message is the vocabulary. A checkpoint of this layer holds the idf of each column, but not its word.
 # And the assertion checks only what a checkpoint restores, so it didn't notice that the words were gone.
 # At least this mistake is loud.
 #
@@ -546,7 +543,7 @@ class ReviewServer(tf.Module):
 
 # %% server-text [markdown]
 # `input_signature` says what a function takes: here `of_texts` takes any number of texts, and `of_rows` any number of rows.
-# TensorFlow traces each of the two functions once, and gets one graph of it, for exactly these inputs.
+# TensorFlow traces each function once, into one graph for exactly these inputs.
 #
 # A function saved under a name is a **signature**. A request that names no signature gets `serving_default`:
 
@@ -573,7 +570,7 @@ for file in sorted(models.rglob("*")):
         print(file.relative_to(folder), has_word)
 
 # %% wonderful-read [markdown]
-# It did: the words are in `saved_model.pb`, together with the graphs.
+# The vocabulary came along: the words are in `saved_model.pb`, together with the graphs.
 # The weights are in `variables`, which looks like a checkpoint, because it is one.
 #
 # Why is there a folder `1` in `reviews`? It is the version of the model.
@@ -620,7 +617,7 @@ for name, tensor in answer.items():
 # %% note-forgetful [markdown]
 # What if a function uses something that isn't in the object?
 #
-# Suppose that `of_rows` took `one.weights`, the variable of the notebook, in place of `self.weights`.
+# Suppose that `of_rows` took `one.weights`, the variable of the notebook, instead of `self.weights`.
 # Then `tf.saved_model.save` raises an error that speaks of an *untracked* resource.
 # TensorFlow saves what it can reach from the object through attributes, and that variable is out of reach.
 # A NumPy array outside the object does no harm: its numbers are saved in the graph, as a constant.
@@ -760,7 +757,7 @@ print(json.dumps(answer["good"].numpy().tolist()))
 
 
 # %% ask-function-text [markdown]
-# We start it with the texts as its input, and read what it prints:
+# We start this program with the texts as its input, and read what it prints:
 
 # %% ask-function
 import json
@@ -792,16 +789,16 @@ difference = abs(alone[0] - together[0])
 print("difference alone", about(difference, 0, 1e-5))
 
 # %% ask-read [markdown]
-# The accuracy of the mesh, from a process without a mesh. The answers are those of the mesh, up to rounding.
-# And up to rounding, a review gets the same answer alone as in a batch of 2,000.
-# Our model treats each row for itself, so that was to be expected. Test it all the same: some models don't.
+# A process without a mesh reaches the mesh's accuracy, and its answers agree up to rounding.
+# Up to rounding, a review gets the same answer alone as in a batch of 2,000.
+# Our model treats each row for itself, so that was to be expected. Test it anyway: some models don't.
 
 # %% note-coupled [markdown]
 # Which models answer differently when a review comes alone?
 #
-# Those that couple the rows of a batch. With batch normalisation ({lesson:coupled_rows}), export the moving averages.
+# Models answer differently if they couple the rows of a batch. With batch normalization ({lesson:coupled_rows}), export the moving mean and variance.
 #
-# Suppose that the export normalises with the mean of the current batch instead.
+# Suppose that the export normalizes with the mean of the current batch instead.
 # In a batch of one review, that mean is the review's own value. Subtract it, and everything becomes 0.
 # So *every review gets the same answer.*
 # In the model of {lesson:coupled_rows}, all that is left after these zeros is the last bias.
@@ -892,7 +889,7 @@ for label, answer in zip(["hieno", "empty"], answers):
 # %% note-finnish [markdown]
 # What does it make of whole sentences in Finnish?
 #
-# They fare no better. *Tämä elokuva on hieno* means that this film is splendid, and *Näyttelijä on huono* that the actor is bad.
+# Whole sentences fare no better. *Tämä elokuva on hieno* means that this film is splendid, and *Näyttelijä on huono* that the actor is bad.
 # *On*, which means *is*, happens to be an English word, too. It is in the vocabulary, and our model takes it for a good sign.
 # Each sentence has it once, but the first has three unknown words besides, and the second only two.
 # So *on* weighs more in the second row. When we asked, the bad actor beat the splendid film.
@@ -934,7 +931,7 @@ ReviewExplorer(ask_here)
 # %% note-real [markdown]
 # And on the real reviews?
 #
-# Our reviews are invented. So we trained a model with batch normalisation on the 25,000 real ones of IMDB.
+# Our reviews are invented. So we trained a model with batch normalization on the 25,000 real ones of IMDB.
 # We restored it on one device, split it over a mesh of 4 × 2, and exported it from both.
 # Both exports, called from another process, gave each of the 25,000 test reviews
 # the label that the model itself gave, and got about 86 % right. The page *Measured results* has the figures.
@@ -954,7 +951,7 @@ ReviewExplorer(ask_here)
 # - Weights mean nothing without the vocabulary that they were trained with. Export the preprocessing together with the model, in one SavedModel.
 # - Test an export where it will run: in another process, through its signature, with labelled texts, alone and together.
 #
-# In {lesson:from_scratch} you write the optimizer by hand, and make sure it is correct on eight devices.
+# {Lesson:from_scratch} tests the optimizer, which you have taken on trust so far.
 
 # %% score
 score("save_and_serve")

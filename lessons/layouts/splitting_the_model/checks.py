@@ -155,7 +155,7 @@ def _too_much(answer: Mapping[str, LayoutSpec]) -> str | None:
             found = graphs.collectives(gradients, *tensors)
         except tf.errors.OpError as error:
             return _(
-                "TensorFlow refuses that. {error}\nCut an axis that two tensors share alike in both.",
+                "TensorFlow refuses that. {error}\nSplit an axis that two tensors share alike in both.",
                 error=last_line(error),
             )
     payload = sum(each.payload_bytes for each in found)
@@ -168,12 +168,14 @@ def _too_much(answer: Mapping[str, LayoutSpec]) -> str | None:
 def _hint(answer: Mapping[str, LayoutSpec]) -> str:
     specs = {name: answer[name].sharding_specs for name in _SHAPES}
     if (specs["U1"][0] == "model") != (specs["x"][1] == "model"):
-        return _("The rows of `U1` and the columns of `x` are the same axis, the stream. Cut both, or none.")
+        return _(
+            "The rows of `U1` and the columns of `x` are the same axis, the stream. Split both, or none."
+        )
     if specs["U1"] == specs["U2"] == specs["D1"][::-1] == specs["D2"][::-1] == (UNSHARDED, "model"):
         return _(
-            "A cut between the hidden units adds up partial sums as wide as the stream."
-            " What would it add up if you cut the stream?"
+            "A split of the hidden units adds up partial sums as wide as the stream."
+            " What would it add up if you split the stream?"
         )
     if any("batch" in specs[name] for name in ("U1", "D1", "U2", "D2")):
-        return _("Weights that are cut over `batch` cost more bytes. Cut them over `model` only.")
-    return _("Name the axes of the five tensors. Is the stream cut in the same way in all of them?")
+        return _("Weights that are split over `batch` cost more bytes. Split them over `model` only.")
+    return _("Name the axes of the five tensors. Is the stream split in the same way in all of them?")

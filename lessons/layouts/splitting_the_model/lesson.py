@@ -1,26 +1,26 @@
 # %% [markdown]
 # # Splitting the model
 #
-# A single weight matrix of 50,000 × 50,000 numbers takes 10 GB in float32.
-# Its gradient takes another 10, and the two running averages that Adam keeps take 20 more.
-# That is 40 GB for one matrix.
+# A weight matrix of 50,000 × 50,000 numbers, like the one in {lesson:mesh_and_layout}, takes 10 GB in float32.
+# Its gradient takes another 10 GB, and Adam's two slots take 20 more.
+# That is 40 GB for a single matrix. Two such matrices fill an A100 of 80 GB, and a large model has many.
 #
-# Data parallelism, the scheme of the lessons so far, is no help.
+# Data parallelism, the scheme of the lessons so far, doesn't help.
 # It gives every device a copy of the whole model,
-# so a matrix that doesn't fit on one device doesn't fit on a thousand.
-# With more devices there is only one way out: cut the matrix.
+# so a model that doesn't fit on one device doesn't fit on a thousand.
+# With more devices there is only one way out: cut the matrices.
 #
-# In this lesson you do. The model and the training step stay as they are, but for a line here and there.
-# What changes is the layouts.
-# The price is conversation.
-# Devices that each hold a piece of the model have to talk to one another in the middle of a step,
-# and one question runs through the whole lesson: *how much do they have to say?*
+# In this lesson you cut them. You add a line to the model or to the training step here and there,
+# but otherwise you change only the layouts.
+# The price is communication: devices that each hold a part of the model
+# need numbers from one another in the middle of a step.
+# So one question runs through the whole lesson: *how much do they have to exchange?*
 #
 # **After this lesson you can**
 #
 # - split one model over several devices, and say what each of them holds and what it exchanges;
 # - lay out consecutive layers so that they fit together;
-# - see a layout that costs too much before you run it.
+# - spot a layout that costs too much before you run it.
 #
 # **Time:** 35 minutes.
 # **You need to know:** a training step and its all-reduces ({lesson:one_step}),
@@ -37,10 +37,13 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% data-text [markdown]
 # ## One cut through the hidden units
 #
-# Our network is the one that you know.
-# A batch `x` of 64 reviews, 1,200 features each, is multiplied by `W1`; that gives 48 hidden units.
-# The hidden units are multiplied by `W2`; that gives two logits.
-# Under data parallelism, this is who holds what:
+# In {lesson:whole_game} you split this network once, and found one new all-reduce.
+# Now let's see where it comes from, and what happens in deeper networks.
+#
+# A batch `x` of 64 reviews, with 1,200 features each, is multiplied by `W1`, which gives 48 hidden units for each review.
+# The hidden units are multiplied by `W2`, which gives two logits.
+# The picture below shows what each device holds under data parallelism.
+# (A `Plan` is a mesh, and which of its dimensions splits which axis. `Scheme` draws it.)
 
 # %% data
 from course_lib import MeshSpec, Plan
@@ -58,12 +61,12 @@ data_parallel = Plan("data", row_of_eight, {"batch": "batch"})
 Scheme(data_parallel, drawn_axes, sizes)
 
 # %% model-text [markdown]
-# The numbers in a block are the devices that hold it.
-# The reviews are dealt out eight ways, but both weights lie whole on every device.
-# More devices would make the strips of `x` thinner. They would never make `W1` smaller.
+# The numbers in a shard are the devices that hold it.
+# The reviews are shared out among all eight devices, but both weights are replicated: every device holds them whole.
+# More devices would make the shards of `x` thinner. They would never make `W1` smaller.
 #
 # So arrange the same eight devices as a grid of 4 × 2.
-# Along the first dimension, `batch`, they go on sharing out the reviews.
+# Along the first dimension, `batch`, they still share out the reviews.
 # Along the second, `model`, they share out the *hidden units*:
 
 # %% model
@@ -74,20 +77,20 @@ Scheme(model_parallel, drawn_axes, sizes)
 
 # %% model-read [markdown]
 # Follow one hidden unit through this picture.
-# A *column* of `W1` computes it, and a *row* of `W2` consumes it.
+# A *column* of `W1` computes it, and a *row* of `W2` uses it.
 # So a single cut through the hidden units runs between the columns of `W1` and between the rows of `W2`.
-# That cut is **tensor parallelism**;
-# this way of making it, columns first and rows second, is known from Megatron-LM.
-# There `W1` is called *column-parallel*, and `W2` *row-parallel*.
-# (TensorFlow's tutorial calls it model parallelism, and so does our mesh dimension.)
+# This is the tensor parallelism of {lesson:whole_game}.
+# Splitting the first weight by columns and the second by rows became known with Megatron-LM,
+# where `W1` is called **column-parallel** and `W2` **row-parallel**.
+# (TensorFlow's tutorial calls this model parallelism, hence the name of our mesh dimension.)
 #
 # Now look at devices 0 and 1. They hold the same 16 reviews, but different halves of the hidden units.
-# Together they make up one complete model; the grid has four such pairs.
-# Where data parallelism kept eight copies of the model, four are left.
+# Together they make up one complete model, and the grid has four such pairs.
+# Data parallelism kept eight copies of the model. Now there are only four.
 #
-# ## The cut in code
+# ## The split in code
 #
-# To make the cut, you write a layout for each tensor. Here are all six:
+# To split the model, you write a layout for each tensor. Here are all six:
 
 # %% by-hand
 tf = course_lib.start_tensorflow()
@@ -110,8 +113,8 @@ by_hand = {
 # `"model"` occurs three times, once for each tensor that has hidden units:
 # in the columns of `W1`, in `b1`, and in the rows of `W2`.
 #
-# The model and the step are those of {lesson:one_step}, to the letter.
-# Read them with one question in mind: where do they say along which axis anything is cut?
+# The model and the training step are those of {lesson:one_step}, for now without any change.
+# As you read them, look for the line that says along which axis a tensor is split:
 
 # %% mlp
 from course_lib import shard
@@ -155,8 +158,9 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% pieces-text [markdown]
-# Nowhere. Each variable takes whatever layout the dictionary has for it, and DTensor works out the rest.
+# There is no such line. Each variable takes the layout that the dictionary has for it, and DTensor works out the rest.
 # Let's see what one device got.
+# (Here we only look at shapes, so it doesn't matter that `read_value()` can hide differences between copies.)
 
 # %% pieces
 import numpy as np
@@ -186,27 +190,28 @@ print("W1", dtensor.unpack(mlp.W1.read_value())[0].shape)
 print("W2", dtensor.unpack(mlp.W2.read_value())[0].shape)
 
 # %% pieces-read [markdown]
-# Just as in the picture: device 0 has 16 reviews, and half of each weight.
+# It is just as in the picture: device 0 has 16 reviews, and half of each weight.
 # Half of `W1` also means half of its gradient.
-# That gradient is still added up over the reviews, by an all-reduce over `batch`;
-# but the all-reduce now carries 115,200 bytes, where under data parallelism it carried 230,400.
+# This gradient is still added up over the reviews, by an all-reduce over `batch`.
+# In {lesson:one_step} the payload of this all-reduce was 1,200 × 48 numbers of 4 bytes: 230,400 bytes.
+# Now it is only 1,200 × 24 numbers: 115,200 bytes.
 #
-# So the cut makes the model smaller, and even saves traffic. There must be a catch.
+# So the split makes the model smaller, and it even saves traffic. There must be a catch.
 #
-# ## What does the cut cost?
+# ## What does the split cost?
 #
-# Under data parallelism a step took six all-reduces:
+# Under data parallelism, a step took six all-reduces:
 # one for each of the four gradients, one for the loss, one for the accuracy.
-# All of them ran over `batch`, because everything that the devices had to add up together was a sum over reviews.
-# Now a second axis is cut, the hidden units. Does anything in a step sum over *them*?
+# All of them ran over `batch`, because the devices had to add up nothing but sums over reviews.
+# Now a second axis is split, the hidden units. Does anything in a step sum over *them*?
 #
 # Walk through the step as device 0. You have 16 whole reviews and half of the hidden units.
 # Can you compute your hidden units? Can you get from them to the logits?
 # And, in the backward pass, to the gradients of your half of the weights?
-# At each point, ask the question of {lesson:communication}: *does this sum run over an axis that is cut?*
+# At each point, ask the question of {lesson:communication}: *does this sum run over an axis that is split?*
 
 # %% predict-sums [markdown]
-# A network has one hidden layer, `relu(x @ W1 + b1) @ W2 + b2`, and `x` is the data.
+# A network has one hidden layer, `relu(x @ W1 + b1) @ W2 + b2`. Its input `x` is the data, and no gradient of `x` is needed.
 # The reviews are split over `batch`, the hidden units over `model`.
 # In one training step, forward and backward, how many all-reduces run over `model`?
 #
@@ -232,26 +237,26 @@ for each in found:
 reveal("splitting_the_model-sums", len(over_model))
 
 # %% found-text [markdown]
-# One, and it belongs to the forward pass. Nothing over `model` in the backward pass! Here is the whole list:
+# There is one, and it belongs to the forward pass. In the backward pass, nothing runs over `model`! Here is the whole list:
 
 # %% found
 for each in found:
     print(each)
 
 # %% found-read [markdown]
-# The new one comes first, with 128 bytes.
+# The new all-reduce comes first, with 128 bytes.
 # Device 0 has multiplied its 24 hidden units by its 24 rows of `W2`, and got 16 × 2 logits that are only half finished.
 # Device 1 has the other half of each sum. The all-reduce adds the two: 32 numbers of 4 bytes.
 # The other six are those of data parallelism: accuracy, loss, and four gradients.
-# Three of the gradients are halves now.
+# Three of the gradients are half as large as before.
 #
 # Where are the 48 hidden units in these 128 bytes? They aren't there!
-# With 50,000 hidden units, devices 0 and 1 would still tell each other 32 numbers.
-# What tensor parallelism exchanges are *activations*.
-# So the payload of the forward pass grows with the batch, and with the width of the output.
-# How many hidden units lie between makes no difference.
+# With 50,000 hidden units, devices 0 and 1 would still send each other 32 numbers.
+# What tensor parallelism exchanges are *activations*, the outputs of layers.
+# So the payload of the forward pass grows with the batch and with the width of the output.
+# The number of hidden units in between makes no difference.
 #
-# In the lanes below you see when it happens. Press *Forward* until a band joins devices 0 and 1:
+# The lanes below show when it happens. Press *Forward* until a band joins devices 0 and 1:
 
 # %% lanes
 from lessons.layouts.step_explorer import StepExplorer
@@ -262,19 +267,19 @@ StepExplorer("model")
 # There are four short bands, one for each pair. All devices wait there, in the middle of the forward pass.
 #
 # And why does nothing run over `model` in the backward pass? Because there is no layer in front of ours.
-# Put one there, and it needs the gradient of `x`. That is a sum over hidden units,
-# so it costs an all-reduce over `model` in the backward pass as well,
+# If there were one, it would need the gradient of `x`. That gradient is a sum over hidden units,
+# so it would cost an all-reduce over `model` in the backward pass,
 # as in the residual network of {lesson:communication}.
 # That is the price of tensor parallelism:
 # *in a deep network, every pair of layers takes one all-reduce in the forward pass, and one in the backward pass.*
 #
-# Does the cut model compute the same as a whole one? As always, compare with one device:
+# Does the split model compute the same as a whole one? As always, we compare it with one device:
 
 # %% same
 from course_lib import about
 
 one = MLP(values)
-cut_in_two = MLP(values, by_hand)
+split_model = MLP(values, by_hand)
 largest = 0
 for start in range(0, 5 * 64, 64):
     rows_x = train_x[start : start + 64]
@@ -282,22 +287,22 @@ for start in range(0, 5 * 64, 64):
     on_one, _ = train_step(
         one, tf.constant(rows_x), tf.constant(rows_y), 0.5
     )
-    x_cut = shard(rows_x, by_hand["x"])
-    y_cut = shard(rows_y, by_hand["y"])
-    on_eight, _ = train_step(cut_in_two, x_cut, y_cut, 0.5)
+    split_x = shard(rows_x, by_hand["x"])
+    split_y = shard(rows_y, by_hand["y"])
+    on_eight, _ = train_step(split_model, split_x, split_y, 0.5)
     largest = max(largest, abs(float(on_eight) - float(on_one)))
 print("largest difference of five losses", about(largest, 0, 1e-5))
 
 # %% same-read [markdown]
-# Rounding, and nothing else.
+# The losses differ by rounding, and by nothing else.
 #
-# TensorFlow has put the all-reduce into the step. Could you have done it?
+# TensorFlow has put the all-reduce into the step. Could you have done it yourself?
 #
 # **Exercise 1.** Write `logits_of(x, W1, b1, W2, b2, add_up)`, the forward pass as *one device* runs it.
 # The first five arguments are what this device holds under the layouts `by_hand`:
-# its rows of `x`, its columns of `W1`, its part of `b1`, its rows of `W2`, and all of `b2`.
+# its rows of `x`, its columns of `W1`, its shard of `b1`, its rows of `W2`, and all of `b2`.
 # `add_up(array)` is the all-reduce over `model`.
-# It adds up the arrays that the devices along `model` bring, and every one of them gets the sum.
+# It adds up the arrays that the devices along `model` pass to it, and returns the sum to each of them.
 # Return the complete logits of the device's own rows.
 # Use NumPy or TensorFlow.
 #
@@ -317,15 +322,15 @@ def logits_of(x, W1, b1, W2, b2, add_up):
 check("splitting_the_model-logits", logits_of)
 
 # %% exercise-read [markdown]
-# The trap is `b2`. Every device holds all of it, so whoever adds it before the all-reduce adds it twice on our grid.
-# Our `values` would not have shown you: there `b2` begins at zero, and the first loss is right.
+# The trap is `b2`. Every device holds all of it, so if you add it before the all-reduce, it is added twice on our grid.
+# With our `values` you would not have noticed: there `b2` begins at zero, and the first loss is right.
 
 # %% memory-text [markdown]
 # ## A model that doesn't fit
 #
-# Our network would fit on any device. What does the cut do for one that doesn't?
-# Take 32 pairs of layers, from 8,192 numbers up to 32,768 hidden units, and down again. That makes 17 billion weights.
-# In float32 a weight takes 4 bytes, its gradient 4, and Adam's two averages 8.
+# Our network would fit on any device. What does the split do for one that doesn't?
+# Take 32 pairs of layers, each from 8,192 numbers up to 32,768 hidden units, and down again. That makes 17 billion weights.
+# In float32 a weight takes 4 bytes, its gradient 4, and Adam's two slots 8.
 # An A100 has 80 GB, and we have eight of them.
 # There are four ways to arrange them:
 
@@ -342,27 +347,26 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
     print(signs[:16].ljust(16) + "|" + signs[16:])
 
 # %% memory-read [markdown]
-# Whole, the model takes 275 GB: not even three A100s together could hold it, and under plain data parallelism each one has to.
-# Cut in two it still doesn't fit. Cut in four it does, but 69 GB leave little room for the activations. Cut in eight, it takes 34 GB.
+# The whole model takes 275 GB. Not even three A100s together could hold it, yet under plain data parallelism each one has to.
+# Split in two, it still doesn't fit. Split in four, it fits, but its 69 GB leave little room for the activations.
+# Split in eight, it takes 34 GB.
 #
-# The size of `batch` doesn't occur in this sum. With a thousand devices along `batch`, nothing would change.
+# The size of `batch` doesn't occur in this calculation. With a thousand devices along `batch`, nothing would change.
 #
-# Let's run into that wall ourselves. Our eight devices can't: they are virtual, and share the memory of one process.
-# So let each device be a process of its own, and allow it 1,050 MB beyond what TensorFlow takes to start.
-# The network has two weights of 5,120 × 5,120 numbers. With gradients and Adam's averages, they take 839 MB.
+# Let's run into that limit ourselves. Our eight devices won't do: they are virtual, and share the memory of one process.
+# So we make each device a process of its own, and allow it 1,050 MB beyond what TensorFlow takes to start.
+# The network has two weights of 5,120 × 5,120 numbers. With gradients and Adam's slots, they take 839 MB.
 # Everything else that a step makes comes on top.
 #
-# A process needs a program. This is what is new in ours:
+# The program of such a process does three new things. It makes the process one device of the mesh.
+# It limits the memory that the process may take to `limit`. And it makes only the device's own columns of `W1` and rows of `W2`:
 #
 # ```python
-# # This process is one device of the mesh
 # mesh = create_mesh([("model", DEVICES)], device_type="CPU")
 # [place] = mesh.local_device_locations()
 #
-# # It may take no more than this
 # resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 #
-# # It makes its own columns of W1 and its own rows of W2
 # units = HIDDEN // DEVICES
 # for unit in range(units):
 #     number = place["model"] * units + unit
@@ -371,7 +375,7 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
 # ```
 #
 # `DEVICES` says how many devices share the hidden units. With two, no process ever holds the whole model.
-# The rest trains with Adam, which you know from {lesson:a_run}; only the correction of its averages is left out here.
+# The rest trains with Adam, which you know from {lesson:a_run}. Only the correction of its slots is left out here.
 # So the next two cells are folded, and you need only run them:
 
 # %% program-file tags=["known"]
@@ -454,11 +458,12 @@ def zeros_like(weight):
 weights = make_weights()
 means = [zeros_like(weight) for weight in weights]
 squares = [zeros_like(weight) for weight in weights]
-print("weights and averages: made", flush=True)
+print("weights and slots: made", flush=True)
 
 
-# The gradients first: a product that finds no memory aborts,
-# but the update has no products, and fails with an error
+# A matrix product that finds no memory aborts the process.
+# The update has no product, and fails with an error instead.
+# So the gradients and the update are two functions
 @tf.function
 def gradients_of(x, y):
     with tf.GradientTape() as tape:
@@ -489,9 +494,9 @@ for step in range(1, 5):
 dtensor.barrier(mesh, "end")  # nobody leaves before the others
 
 # %% whole-text [markdown]
-# First a single device, with the whole model.
-# `run_devices`, a function of this lesson, starts as many processes as we say, and returns what each of them printed.
-# It needs Linux, and about ten seconds each time.
+# First we start a single device, with the whole model.
+# `run_devices`, a function of this lesson, starts as many processes as we ask for, and returns what each of them printed.
+# It needs Linux, and takes about ten seconds each time.
 
 # %% one-process
 from lessons.layouts.splitting_the_model.device_processes import (
@@ -503,12 +508,12 @@ for device, printed in enumerate(run_devices("one_device.py", 1)):
     print(printed)
 
 # %% one-process-read [markdown]
-# That is how it ends when a step doesn't fit: OOM means "out of memory".
-# The weights and the averages found room, but the first step didn't.
-# With the gradients, they take 839 of the 1,050 MB. But our step also computes the new averages and the changes of all weights
-# before it writes any of them. To take one weight at a time would need less, but it only moves the wall.
+# This is how it ends when a step doesn't fit: OOM means "out of memory".
+# The weights and the slots found room, but the first step didn't.
+# With the gradients, they take 839 of the 1,050 MB. But our step also computes the new slots and the changes of all weights
+# before it writes any of them. Updating one weight at a time would need less, but that only moves the limit.
 # Under plain data parallelism, every device would have to hold what this one could not.
-# Now the same program, with the same limit, as two processes:
+# Now we start the same program, with the same limit, as two processes:
 
 # %% two-processes
 for device, printed in enumerate(run_devices("one_device.py", 2)):
@@ -516,14 +521,15 @@ for device, printed in enumerate(run_devices("one_device.py", 2)):
     print(printed)
 
 # %% two-processes-read [markdown]
-# It trains! Not a line of the step has changed, only the size of `model`.
+# Now it trains! Not a line of the step has changed, only the mesh: its dimension `model` now has size 2,
+# and because its devices are two processes, `create_distributed_mesh` makes it.
 # Both devices print the same losses, because the all-reduce in the forward pass gives both the same output.
 
 # %% alternatives-text [markdown]
 # ## Layers that must agree
 #
-# Our two weights fit together: the axis that they share, the hidden units, is cut in the same way in both.
-# What if you slip?
+# Our two weights fit together: they share the axis of the hidden units, and it is split in the same way in both.
+# What happens if you get that wrong?
 # Let's keep `W1` as it is, and lay out `W2` in four ways:
 
 # %% alternatives
@@ -540,7 +546,7 @@ plans = [
 Alternatives("W2", ("hidden", "classes"), sizes, plans)
 
 # %% four-text [markdown]
-# The first one is ours. What do the first three exchange in a forward pass?
+# The first layout is ours. What do the first three exchange in a forward pass?
 
 
 # %% four
@@ -563,7 +569,7 @@ print("whole:     ", *collectives(forward, whole_W2, x))
 print("by columns:", *collectives(forward, by_columns, x))
 
 # %% over-batch-text [markdown]
-# And the last one?
+# And the last layout?
 
 # %% over-batch tags=["error"]
 from course_lib import last_line
@@ -575,32 +581,32 @@ except tf.errors.UnknownError as error:
     print(last_line(error))
 
 # %% four-read [markdown]
-# *Over batch* is the kind mistake: TensorFlow refuses it.
-# `model` splits the hidden units on one side of the product, and `batch` on the other.
+# *Over batch* is the harmless mistake: TensorFlow refuses it.
+# The hidden units are split over `model` on one side of the product, and over `batch` on the other.
 #
-# *By columns* is the unkind one. It runs, it is right, and it carries 24 times the bytes, without a word.
+# *By columns* is the dangerous one. It runs, its result is right, and without any warning it carries 24 times the bytes.
 # A device that computes one column of the logits needs all 48 hidden units of its reviews.
-# So each pair gathers them first, 16 × 48 numbers, and all because of the layout of one matrix of 96 numbers.
+# So each pair first gathers them, 16 × 48 numbers, and all because of the layout of one matrix of 96 numbers.
 # (The list says "all-reduce", here and below: as you saw in {lesson:communication},
-# TensorFlow runs one in place of each all-gather.)
+# TensorFlow runs an all-reduce instead of each all-gather.)
 #
-# And *whole*? Not a byte more than ours. Each device takes the 24 rows that it needs from its own copy.
-# `W2` is small, so you might as well leave it whole, mightn't you?
+# And *whole*? It carries not a byte more than ours. Each device takes the 24 rows that it needs from its own copy.
+# `W2` is small, so why not leave it whole?
 
 # %% predict-whole [markdown]
 # The mesh is `batch` 4 × `model` 2. A batch of 64 reviews is split over `batch`.
-# The 48 hidden units (columns of `W1`) are split over `model`, and `W2`, 48 × 2 in float32, lies whole on every device.
+# The 48 hidden units (columns of `W1`) are split over `model`, and every device holds all of `W2`, 48 × 2 in float32.
 # In the forward pass, an all-reduce over `model` adds up the logits: 128 bytes.
 # How many bytes do the collectives over `model` carry in a whole step: forward, backward and update?
 #
 # - [ ] `128` 128 bytes
-#   Think of the gradient of `W2`. From 24 hidden units, a device can compute 24 of its 48 rows.
+#   Think of the gradient of `W2`. From 24 hidden units, a device can compute only 24 of its 48 rows.
 # - [ ] `320` 320 bytes
-#   A device does lack only 24 rows of the gradient, 192 bytes.
-#   But the payload of a gather is what a device ends up with: all 48 rows.
+#   It is true that a device lacks only 24 rows of the gradient, 192 bytes.
+#   But the payload of a gather is the whole array that it gathers: all 48 rows.
 # - [x] `512` 512 bytes
 #   A device has 24 hidden units, so it can compute 24 rows of the gradient of `W2`.
-#   But its variable has 48 rows. The halves are gathered: 48 × 2 numbers, 384 bytes, beside the 128.
+#   But its variable has 48 rows. So the halves are gathered: 48 × 2 numbers, 384 bytes, in addition to the 128.
 # - [ ] `3200` 3,200 bytes
 #   That adds the hidden units of 16 reviews, 3,072 bytes. But they are not gathered: both products use them in halves.
 
@@ -613,13 +619,13 @@ for each in found:
 reveal("splitting_the_model-whole", payload)
 
 # %% momentum-text [markdown]
-# So leaving `W2` whole is free in the forward pass only.
-# Here the backward pass pays 384 bytes for it. For the matrix of the opening it would be 10 GB, in every step.
+# So leaving `W2` whole is free only in the forward pass. The update pays 384 bytes for it:
+# to change all of `W2`, a device needs the whole gradient. For the matrix of the opening that would be 10 GB, in every step.
 #
-# It gets worse. Plain gradient descent uses a gradient once.
-# Most optimizers use it more often. With **momentum**, each weight has a slot, its velocity,
-# and the gradient changes the velocity before it changes the weight.
-# Here is such an update, for `W2` alone. The velocity lies whole, like `W2` itself:
+# It gets worse. Plain gradient descent uses a gradient once. Most optimizers use it more often.
+# With **momentum**, each weight has one slot, its velocity.
+# The gradient changes the velocity, and the velocity changes the weight.
+# Here is such an update, for `W2` alone. The velocity is whole, like `W2` itself:
 
 
 # %% momentum
@@ -655,13 +661,13 @@ print_over_model(collectives(momentum_step, x, y))
 # %% momentum-read [markdown]
 # The gradient is gathered twice!
 #
-# Why doesn't one gather do? A whole tensor plus a split one gives a split sum, for free ({lesson:communication}).
-# So `new` comes out split. It is then assigned to two whole variables, and each assignment triggers a gather of its own.
+# Why isn't one gather enough? When you add a whole tensor and a split one, the sum is split, at no cost ({lesson:communication}).
+# So `new` comes out split. It is then assigned to two whole variables, and each assignment gathers it once more.
 # Adam keeps two slots. Written in this way, it assigns to three variables, and gathers three times.
-# What doubles or triples is the bytes, not the waits: our list shows the step before fusing,
-# and when it runs, these gathers go out as one all-reduce ({lesson:faster}).
+# Only the bytes double or triple, not the waiting: our list shows the step before fusing,
+# and when it runs, these gathers become one all-reduce ({lesson:faster}).
 #
-# The cure is one line. Relayout the gradient at once, before anybody uses it:
+# The cure is one line. Relayout the gradient right away, before anything uses it:
 
 
 # %% relaid
@@ -676,25 +682,25 @@ def relaid_step(x, y):
 print_over_model(collectives(relaid_step, x, y))
 
 # %% relaid-read [markdown]
-# One gather is left. (Writing the velocity first, and then reading it back for the weight, leaves one as well.)
+# Now there is only one gather.
 # Where a gradient already has the layout of its variable, the line does nothing and costs nothing.
-# Better still is to have no gather at all: cut `W2` by its rows, as we did.
+# It is better still not to gather at all: split `W2` by its rows, as we did.
 
 # %% note-indivisible [markdown]
 # When must a variable stay whole?
 #
-# An axis can be cut only into equal parts. Ten classes don't divide among eight devices, so a last bias often stays whole.
+# An axis can be split only into equal parts. Ten classes can't be divided among eight devices, so the last bias often stays whole.
 # You can also make the axis longer, and ignore what you added:
 # vocabularies are often padded in this way, to a multiple of the number of devices.
 
 # %% names-text [markdown]
 # ## Names instead of layouts
 #
-# Six layouts are quickly written, and one of them is quickly wrong. A large network has hundreds.
-# All the slips above are of one kind: *two tensors share an axis, and it was cut one way here and another way there*.
+# Six layouts are quickly written, and it is just as easy to get one of them wrong. A large network has hundreds.
+# All the mistakes above are of one kind: *two tensors share an axis, and it is split one way here and another way there*.
 #
-# So don't write layouts. Write down, for each tensor, the names of its axes.
-# Then say once, for each name, which mesh dimension cuts it.
+# So don't write layouts. For each tensor, write down the names of its axes.
+# Then say once, for each name, which mesh dimension splits it.
 # (Libraries for JAX call such names *logical axes*.)
 
 # %% names
@@ -728,20 +734,21 @@ for tensor in axes:
     print(tensor, "as by hand:", layouts[tensor] == by_hand[tensor])
 
 # %% names-read [markdown]
-# `W1` and `W2` can't disagree about the hidden units any more: there is one place that says how they are cut.
+# `W1` and `W2` can't disagree about the hidden units any more, because only one line says how they are split.
 #
-# There is a price. Nothing checks the spelling, and an axis that `splits` doesn't mention stays whole:
+# This has a price. Nothing checks the spelling, and an axis that `splits` doesn't mention stays whole:
 # `classes` on purpose, `hiden` by accident.
-# And if an axis should be cut in one tensor and whole in another, you have to give it two names,
-# and then nothing ties the two together.
+# And if an axis is to be split in one tensor and whole in another, you have to give it two names.
+# Then nothing makes sure that the two agree.
 
 # %% skip-text [markdown]
-# ## Skip connections
+# ## Residual connections
 #
-# In a deep network, each block adds its output to its input: `stream + block(stream)`.
-# What runs along these skip connections, from the first block to the last, is the **residual stream**.
-# Here is a network with two blocks. Each goes from the 48 numbers of the stream up to 192 hidden units, by `U`,
-# and down again, by `D`:
+# A deep network has residual connections, as in {lesson:communication}:
+# each block adds its output to its input, `stream + block(stream)`.
+# What runs along these connections, from the first block to the last, is the **residual stream**.
+# Here is a network with two blocks. `U` takes the 48 numbers of the stream up to 192 hidden units,
+# and `D` takes them down again:
 
 
 # %% residual
@@ -768,7 +775,7 @@ class Residual(tf.Module):
 
 
 # %% residual-axes-text [markdown]
-# The axes get names, and `hidden` is cut over `model`, as before:
+# The axes get names, and `hidden` is split over `model`, as before:
 
 # %% residual-axes
 residual_axes = {
@@ -812,12 +819,12 @@ print("over batch", bytes_over("batch", found_whole))
 
 # %% residual-read [markdown]
 # The 12,288 bytes over `model` are four all-reduces of 3,072 bytes: one in the forward pass and one in the backward pass,
-# for each of the two blocks. So it does happen in the backward pass, as soon as there is a layer in front.
+# for each of the two blocks. So the backward pass needs them as soon as there is a layer in front.
 # Each adds up 16 × 48 numbers of the stream.
 #
-# And over `batch`? Three quarters of that is the gradient of `W_in`, 230,400 bytes.
-# `W_in` is the largest weight of this network, and the only large one that still lies whole.
-# So let's cut its columns, too. They are the axis `stream`:
+# And over `batch`? Three quarters of the bytes are the gradient of `W_in`, 230,400 bytes.
+# `W_in` is the largest weight of this network, and the only large one that is still whole.
+# So let's split its columns, too. They are the axis `stream`:
 
 # %% repeated tags=["error"]
 stream_splits = dict(splits)
@@ -828,7 +835,7 @@ except ValueError as error:
     print(last_line(error))
 
 # %% first-text [markdown]
-# Refused, and rightly. `U1` has both axes, `stream` and `hidden`, and one mesh dimension can't cut both.
+# TensorFlow refuses, and rightly so. `U1` has both axes, `stream` and `hidden`, and one mesh dimension can't split both.
 # So the columns of `W_in` need a name of their own. We call them `first`:
 
 # %% first
@@ -838,50 +845,56 @@ first_splits = {"batch": "batch", "hidden": "model", "first": "model"}
 
 first_layouts = make_layouts(first_axes, first_splits, mesh)
 network = Residual(residual_values, first_layouts)
-found_cut = collectives(train_step, network, x, y, 0.1)
-print("over model", bytes_over("model", found_cut))
-print("over batch", bytes_over("batch", found_cut))
+found_split = collectives(train_step, network, x, y, 0.1)
+print("over model", bytes_over("model", found_split))
+print("over batch", bytes_over("batch", found_split))
 
 # %% first-read [markdown]
-# Over `batch` we saved half of the large gradient, as we hoped. But over `model` a step carries four times as much!
-# What is all that?
+# Over `batch` we saved half of the large gradient, as we hoped. But over `model`, a step now carries four times as many bytes!
+# Here they are, one by one:
 
 # %% first-list
-print_over_model(found_cut)
+print_over_model(found_split)
 
 # %% first-list-read [markdown]
-# The first five belong to the forward pass. The stream enters in halves, because the columns of `W_in` are cut.
-# Follow it through a block:
+# The first three rows of this table are the forward pass, the others the backward pass:
 #
-# 1. `stream @ U1` needs the whole stream. The halves are gathered: 3,072 bytes that a block didn't take before.
-# 2. The product with `D1` is added up, another 3,072 bytes, as always. The result has whole rows.
-# 3. Then comes the skip connection. Its left side is in halves, its right side is whole. So the sum is in halves,
-#    for free.
+# | bytes | cause | |
+# | --- | --- | --- |
+# | 3,072, twice | in front of each block, the stream is gathered | new |
+# | 3,072, twice | in each block, the product with `D` is added up | |
+# | 128 | `stream @ W_out` sums over the stream, which is split now | new |
+# | 3,072, twice | in each block, the gradient of its input is added up | |
+# | 12,288 | in the first block, the gradient of the hidden units is gathered | new |
+# | 18,432 | the gradient of `U1` is split by rows, and an all-to-all splits it by columns | new |
+# | 384 | the gradient of `W_out` is gathered, because `W_out` is whole | new |
 #
-# So the second block has to gather again, and so would every further block.
-# At the end `stream @ W_out` sums over the halves: that adds the 128.
+# Why is the stream gathered in front of *each* block? Follow it through the first one.
+# The columns of `W_in` are split, so the stream enters in halves.
+# `stream @ U1` needs all of it, so the halves are gathered.
+# The product with `D1` is added up, and has whole rows.
+# Then comes the residual connection. Its left side is in halves, its right side is whole, and so the sum is in halves, at no cost.
+# The second block has to gather it again, and so would every further block.
 #
-# In the backward pass, the two 3,072 are the sums that we had before.
-# The large ones, 12,288 and 18,432 bytes, come from the gradient of `U1`.
-# It is the product of two matrices that are both cut over `model`: the stream, transposed,
-# and the gradient of the hidden units. In layouts, `[model, batch] @ [batch, model]`.
-# One mesh dimension can't cut the result twice.
-# So TensorFlow gathers the gradient of the hidden units (12,288 bytes) and gets the gradient of `U1` cut by rows.
-# But `U1` is cut by columns, so an all-to-all turns the one into the other (18,432 bytes).
-# These two come only once, however deep the network is:
-# from the second block on, TensorFlow uses the gathered stream for the gradient, too.
+# And what are the two large ones for? The gradient of `U1` is the product of two matrices that are both split over `model`:
+# the stream, transposed, and the gradient of the hidden units. In layouts, this is `[model, batch] @ [batch, model]`.
+# One mesh dimension can't split both axes of the result.
+# So TensorFlow gathers the gradient of the hidden units, and computes the gradient of `U1` split by rows.
+# But `U1` itself is split by columns. So an all-to-all is needed as well.
 #
-# The 384 at the end you know: `W_out` lies whole, and its gradient is gathered.
-# With Adam, written as above, the all-to-all and this gather come three times each.
+# These two come only once, however deep the network is.
+# From the second block on, TensorFlow uses the gathered stream for the gradient as well.
+# Then only one of the two matrices is split over `model`, and the gradient comes out split just as `U2` is.
+# (With Adam, written as above, the all-to-all and the last gather come three times each.)
 #
-# We made one slip, at the entrance. The first block pays dearly and every later one pays for a gather,
-# yet nothing in the blocks looks wrong.
+# We made one mistake, at the entrance. The first block pays dearly for it, every later block pays with a gather,
+# and yet nothing in the blocks looks wrong.
 #
-# To relayout each gradient at once, as we did for `W2`, would remove the two large ones, but not the gathers in the blocks.
-# The cure for all of it is one line again: relayout the stream once, before the first block.
+# If you relayout each gradient right away, as we did for `W2`, the two large ones disappear, but the gathers in front of the blocks stay.
+# A single line cures all of it: relayout the stream once, before the first block.
 #
 # ```text
-# cut     halves ─┬─────────────────+─ halves ─┬─────────────────+─ halves
+# split   halves ─┬─────────────────+─ halves ─┬─────────────────+─ halves
 #                 └ gather ─ block ─┘          └ gather ─ block ─┘
 #
 # cured   halves ─ gather ─ whole ─┬────────+─ whole ─┬────────+─ whole
@@ -908,7 +921,7 @@ found_cured = collectives(train_step, network, x, y, 0.1)
 # A sign stands for 5,000 bytes: # over batch, o over model
 for name, found in [
     ("W_in whole", found_whole),
-    ("W_in cut", found_cut),
+    ("W_in split", found_split),
     ("cured", found_cured),
 ]:
     over_batch = bytes_over("batch", found)
@@ -918,35 +931,38 @@ for name, found in [
     print("o" * round(over_model / 5000))
 
 # %% cured-read [markdown]
-# Now we have both: half of the large gradient, and 15,360 bytes over `model` in place of 49,664.
+# Now we have both: half of the large gradient, and only 15,360 bytes over `model` instead of 49,664.
 # They are the four all-reduces of the two blocks, and one gather at the entrance.
-# On the way back the relayout only slices, which costs nothing.
+# In the backward pass, this relayout only slices the gradient, which costs nothing.
 # (Over `batch` there are 192 bytes more than before: the gradient of `W_out`, which is no longer split.)
 #
-# Remember it as a rule: *keep the residual stream in one layout from the first block to the last.*
-# Usually the stream is whole along `model`, and the cut lies inside the blocks.
-# Exercise 2 has a network for which another cut is better.
+# Remember it as a rule: *before the first block, give the residual stream the layout that the blocks need,
+# and keep it to the last block.*
+# With our mistake, the stream stayed in one layout, too, but it was not the one that the blocks needed.
+# Usually the stream has to be whole along `model`, and only the insides of the blocks are split.
+# Exercise 2 has a network for which a different split is better.
 
 # %% note-cutting [markdown]
-# A trap: the relayout that cuts
+# A trap: the relayout that splits
 #
-# Our relayout gathers. One that cuts, from whole rows to halves, looks free: a device only drops what it doesn't need.
-# In the forward pass it is. But suppose that it follows a sum or a product at once:
+# Our relayout gathers. One that splits, from whole rows to halves, looks free: a device only drops what it doesn't need.
+# In the forward pass it is free. But suppose that it comes right after a sum or a product.
+# Here `hidden` are the hidden units of a block, and `halves` is the layout `["batch", "model"]`:
 #
 # ```python
 # stream = dtensor.relayout(stream + hidden @ D1, halves)
 # ```
 #
-# TensorFlow sees which layout you want, and lets the sum itself come out in halves.
-# So in the backward pass there are no whole rows to go back to. The gradient of the sum stays in halves,
+# TensorFlow sees which layout you want, and computes the sum itself in halves.
+# So there are no whole rows to which the backward pass could return. The gradient of the sum stays in halves,
 # and the gradient of `D1` is once more a product `[model, batch] @ [batch, model]`.
-# For a program that consists of this line and the sum of the squares as its loss, that takes 36,864 bytes more.
+# In a program that consists of this line, with the sum of the squares as its loss, that takes 36,864 bytes more.
 #
-# The cure for one such line: relayout to whole rows first, and to halves after that.
+# The cure for one such line is to relayout to whole rows first, and then to halves.
 # Whether it pays depends on the network and on the place, so count the collectives of a whole step.
 # Or keep the stream in halves all the way, from the entrance to the exit.
 #
-# A relayout that gathers is safe after a sum:
+# A relayout that gathers is safe after a sum. For example, give the entrance a bias `b_in`:
 # `dtensor.relayout(x @ W_in + b_in, whole_rows)` carries not a byte more over `model` than without the bias.
 
 # %% narrow-text [markdown]
@@ -974,7 +990,7 @@ def narrow_loss(x, U1, D1, U2, D2):
 # - each device holds at most a quarter of each weight,
 # - and all collectives together carry at most 90,000 bytes, for the loss and the gradients of the four weights.
 #
-# If you cut as before, between the hidden units, they carry 114,692 bytes.
+# If you split the hidden units, as before, they carry 114,692 bytes.
 # (`x` needs no gradient.)
 # Before you begin, ask of each product: over which axis does it sum, and how wide is what is left?
 
@@ -991,21 +1007,24 @@ narrow_layouts["D2"] = dtensor.Layout([WHOLE, "model"], narrow)
 # %%
 check("splitting_the_model-narrow", narrow_layouts)
 
-# %% links-text [markdown]
-# If you cut the hidden units, the product with `D1` has to be added up: 16 rows as wide as the stream, 16,384 bytes.
-# If you cut the stream, it is the product with `U1`: 16 rows as wide as the hidden units, 4,096 bytes.
-# The whole step then carries 81,924 bytes.
-# So *cut the wide axis*: the sum over it leaves only the narrow one to exchange.
+# %% note-narrow [markdown]
+# Why does the other split cost less?
 #
+# If you split the hidden units, the product with `D1` has to be added up: 16 rows as wide as the stream, 16,384 bytes.
+# If you split the stream, the product with `U1` has to be added up: 16 rows as wide as the hidden units, 4,096 bytes.
+# The whole step then carries 81,924 bytes.
+# So *split the wide axis*: the sum over it leaves only the narrow one to exchange.
+
+# %% links-text [markdown]
 # ## Which dimension gets the fast links?
 #
-# So far we have counted bytes. How long do they take, in a network that really needs cutting?
+# So far we have counted bytes. How long do they take, in a network that really has to be split?
 #
-# Take the 17 billion weights from above, as 32 blocks of a residual network, and two nodes of eight A100s each.
+# Take the 17 billion weights from above, as 32 blocks of a residual network, on two nodes of eight A100s each.
 # On a mesh of `batch` 2 × `model` 8, each device holds an eighth of the model, and works on 16,384 rows of the stream.
 #
-# Each block takes two all-reduces over `model`, 64 in all, and each of these adds up 16,384 × 8,192 numbers.
-# The gradients, an eighth of them on each device, take one over `batch`, if all go together:
+# Each block takes two all-reduces over `model`, so there are 64 in all. Each of them adds up 16,384 × 8,192 numbers.
+# A device holds an eighth of the gradients. If they all go together, they take one all-reduce over `batch`:
 
 # %% links tags=["modelled"]
 activations = 16384 * WIDTH * 4  # bytes
@@ -1015,10 +1034,10 @@ print(f"over model: 64 times {activations / 1e9:.2f} GB")
 print(f"over batch: once {gradients / 1e9:.2f} GB")
 
 # %% links-given [markdown]
-# Two devices in one node are joined by a link of 240 GB/s. Between the nodes there are 25 GB/s ({lesson:all_reduce}).
-# Only one of the two mesh dimensions can stay inside the nodes.
-# A ring that leaves its node is as slow as its slowest link.
-# Here is the formula of the ring again, from {lesson:all_reduce}:
+# As in {lesson:all_reduce}, a link inside a node has 240 GB/s, and a link between nodes has 25 GB/s.
+# Only one of the two mesh dimensions can stay inside the nodes,
+# and a ring that leaves its node is as slow as its slowest link.
+# The formula of the ring is also that of {lesson:all_reduce}:
 
 # %% ring
 # Between two A100s in one node: bytes per second, seconds
@@ -1029,9 +1048,9 @@ BETWEEN = 25e9, 14e-6
 
 def ring_seconds(devices, num_bytes, link):
     bandwidth, latency = link
-    steps = 2 * (devices - 1)
+    messages = 2 * (devices - 1)
     chunk = num_bytes / devices
-    return steps * (latency + chunk / bandwidth)
+    return messages * (latency + chunk / bandwidth)
 
 
 # %% predict-links [markdown]
@@ -1041,10 +1060,10 @@ def ring_seconds(devices, num_bytes, link):
 # Which mesh dimension should stay inside the nodes?
 #
 # - [x] `model` `model`, with the many smaller payloads
-#   64 times 0.54 GB are 34 GB, four times as much as the gradients.
-#   And in a ring of eight, a device sends 1.75 times the payload, in a ring of two just the payload.
+#   64 × 0.54 GB is 34 GB, four times as much as the gradients.
+#   And in a ring of eight, a device sends 1.75 times the payload, but in a ring of two only the payload itself.
 # - [ ] `batch` `batch`, with the largest single payload
-#   It is the largest one, but it comes once a step. The 64 others add up to 34 GB.
+#   It is the largest payload, but it comes only once a step. The 64 others add up to 34 GB.
 # - [ ] `either` either: the step takes about as long
 #   The bytes over `model` are four times those over `batch`, and the links differ by a factor of ten.
 
@@ -1072,30 +1091,30 @@ for name, over_model, over_batch in [
     print("o" * round(over_model / 0.05))
 
 # %% seconds-read [markdown]
-# With `model` inside, the devices exchange for 0.6 seconds a step; the other way round for 2.5 seconds.
-# Same devices, same layouts, same bytes: four times as long, only because of who sits next to whom.
+# With `model` inside, the exchanges take 0.6 seconds a step. The other way round they take 2.5 seconds.
+# The devices, the layouts and the bytes are the same. It takes four times as long only because of who sits next to whom.
 #
-# There is a second reason, which this sum leaves out.
-# The gradients need not go all together: that of a block can travel while the devices
+# There is a second reason, which this calculation leaves out.
+# The gradients need not go all together: those of one block can travel while the devices
 # compute the gradients of the blocks before it. But an all-reduce of activations, in the forward pass,
 # can't hide like that: the next product needs its result.
 #
-# The sum depends on the rows. With 2,048 rows on each device instead of 16,384, both ways take about as long,
-# and only the second reason is left.
+# The times depend on the number of rows. With 2,048 rows on each device instead of 16,384, both ways take about as long.
+# Then only the second reason is left.
 #
 # So, as a rule, *put `model` inside the node, and let only `batch` leave it.*
-# In code, the order of the dimensions decides: the last one gets neighbouring devices.
-# On `[("batch", 2), ("model", 8)]`, devices 0 to 7 form one row, and share a node.
+# In code, list `model` last, as the busier dimension in {lesson:all_reduce}:
+# on `[("batch", 2), ("model", 8)]`, devices 0 to 7 form one row of the grid, and share a node.
 # The rule also tells you how far to go with tensor parallelism: usually to the border of the node.
 
 # %% note-times [markdown]
 # How far can you trust these times?
 #
-# They are the ring formula of {lesson:all_reduce}, with its estimates for A100s. We have not measured them.
-# They also assume that each GPU has a way of its own to the other node.
-# NCCL has better algorithms than one ring through two nodes, and all of them pay for the slow links.
-# In bfloat16 the activations are half as many bytes.
-# {Lesson:how_long} makes a planner of this sum, and compares it with published training runs.
+# They come from the ring formula of {lesson:all_reduce}, with its estimates for A100s. We have not measured them.
+# They also assume that each GPU has a path of its own to the other node.
+# NCCL has better algorithms than one ring through two nodes, but all of them pay for the slow links.
+# In bfloat16 the activations have half as many bytes.
+# {Lesson:how_long} turns this calculation into a planner, and compares it with published training runs.
 
 # %% plain-heading [markdown]
 # ## The plain program
@@ -1106,13 +1125,17 @@ for name, over_model, over_batch in [
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Cut the hidden units: columns of the first weight, rows of the second. (If the stream is wider, cut the stream.)
+# - Split the hidden units: the columns of the first weight, the rows of the second. (If the stream is wider, split the stream.)
 #   In a deep network, a pair of layers then takes one all-reduce in the forward pass, and one in the backward pass.
-# - Layers that share an axis must cut it in the same way. TensorFlow refuses few of the slips; most cost bytes in silence,
+# - Layers that share an axis must split it in the same way. TensorFlow refuses few of the mistakes. Most of them silently cost bytes,
 #   often only in the backward pass or in the optimizer. So count the collectives of a whole step.
-# - Keep the residual stream in one layout, and the dimension that carries activations inside the node.
+# - Give the residual stream the layout that the blocks need, before the first block, and keep it to the last.
+#   Keep the dimension that carries activations inside the node.
 #
-# And if even one example is too large for a device? {Lesson:any_mesh} cuts the features as well,
+# Puzzles 4 to 7 on the page *Puzzles* ask you for such splits: one of a product, and three of classifiers,
+# with limits for the bytes that a device holds and for those that it sends.
+#
+# And if even one example is too large for a device? {Lesson:any_mesh} splits the features as well,
 # and moves a half-finished run from one mesh to another.
 
 # %% score

@@ -217,11 +217,11 @@ def axis(answer: Callable[..., Any]) -> str | None:
         _split,
         drawn(_tensor),
         misconceptions={
-            _unequal: _("An axis can be cut only into equal parts. Where it can't, try the next one."),
+            _unequal: _("An axis can be split only into equal parts. Where it can't, try the next one."),
             _taken: _("An axis that a mesh dimension splits has its entry already. Leave it as it is."),
             _all: _("A mesh dimension can split only one axis of a tensor. Take the first one that fits."),
             _first_axis: _("If the first axis can't take `batch`, another one may."),
             _last: _("Where more than one axis can take `batch`, take the first one."),
         },
-        advice=_("Which axes are unsharded, and which of them can be cut into so many equal parts?"),
+        advice=_("Which axes are unsharded, and which of them can be split into so many equal parts?"),
     )

@@ -7,10 +7,10 @@
 # And yet the model doesn't fit, because data parallelism wants all 112 GB on *every* device.
 #
 # The eight copies are equal to the last bit, so seven of them are waste.
-# In {lesson:splitting_the_model} you got rid of copies by cutting the model.
+# In {lesson:splitting_the_model} you got rid of copies by splitting the model.
 # But then the devices had to exchange activations in the middle of every forward pass.
-# Is there another way, one that leaves the step as it is?
-# There is.
+# Is there a way that leaves the step as it is?
+# There is such a way.
 # DeepSpeed calls it **ZeRO**, the zero redundancy optimizer. PyTorch calls its last stage **FSDP**, fully sharded data parallelism.
 # Both come from asking one question about every number in memory: *does this device really need it?*
 #
@@ -101,8 +101,8 @@ memory_picture(
 # ## ZeRO-1 is a change of layouts
 #
 # We try it on the network that you know: reviews, 1,200 → 48 → 2, and Adam by hand.
-# It trains in float32, and a parameter takes 16 bytes here, too: weight, gradient, and two averages of 4 bytes each.
-# There is no second copy of the weights in float32. So of the optimizer state, ZeRO-1 has only the averages to split.
+# It trains in float32, and a parameter takes 16 bytes here, too: weight, gradient, and two slots of 4 bytes each.
+# There is no second copy of the weights in float32. So of the optimizer state, ZeRO-1 has only the slots to split.
 #
 # The next four cells are those of {lesson:any_mesh}. One thing is new: the step takes its forward pass as an argument,
 # as in {lesson:large_trainings}. They are folded; just run them.
@@ -192,8 +192,8 @@ def variable(array, layout):
 
 
 # %% model-text [markdown]
-# In {lesson:any_mesh}, Adam's two averages (its *slots*) had the same layout as their weight. Nothing says they must.
-# Let's give the averages layouts of their own:
+# In {lesson:any_mesh}, each of Adam's slots had the same layout as its weight. Nothing says that it must.
+# Let's give the slots layouts of their own:
 
 
 # %% model
@@ -212,7 +212,7 @@ class Model(tf.Module):
 
 
 # %% layouts-text [markdown]
-# Under data parallelism everything but the reviews is **replicated**: every device holds all of it.
+# Under data parallelism everything but the reviews is replicated:
 
 # %% layouts
 mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
@@ -227,7 +227,7 @@ replicated = {
 data_parallel = Model(replicated, replicated)
 
 # %% sharded-text [markdown]
-# ZeRO-1 changes only the averages. They were replicated; now we **shard** them over `batch`.
+# ZeRO-1 changes only the slots. They were replicated; now we shard them over `batch`.
 
 # %% sharded
 sharded = dict(replicated)
@@ -248,8 +248,10 @@ except tf.errors.OpError as error:
     print(last_line(error))
 
 # %% two-numbers-read [markdown]
-# Not in DTensor: it only cuts an axis into equal parts. (PyTorch's FSDP would pad it.) So the averages of `b2` stay replicated. At 8 bytes each, that hardly matters.
-# What does device 0 hold now?
+# In DTensor, eight devices can't share two numbers: an axis is split only into equal parts. (PyTorch's FSDP would pad it.)
+# So the slots of `b2` stay replicated. At 8 bytes each, that hardly matters.
+#
+# What does device 0 hold now of the weights, and of each slot? (The cell names a slot by what it holds, an average.)
 
 # %% zero-1
 zero_1 = Model(replicated, sharded)
@@ -268,11 +270,11 @@ for model in [data_parallel, zero_1]:
     print(f"weights {weights:,}, each average {average:,} bytes")
 
 # %% zero-1-read [markdown]
-# An eighth, apart from the 8 bytes for `b2`. We changed three layouts, and not a word of the step.
+# Each slot is down to an eighth, apart from the 8 bytes for `b2`. We changed three layouts, and not a word of the step.
 #
 # What does the step do now? Walk through its update as device 0. You get the same summed gradients as before.
-# You have an eighth of each average. What can you compute, and what will be missing when the next step begins?
-# As always, a collective counts with the size of the array that each device ends up with, however that array got there.
+# You have an eighth of each slot. What can you compute, and what will be missing when the next step begins?
+# As always, we count a collective by the size of the array that each device ends up with, however that array got there.
 
 # %% predict-bytes [markdown]
 # Eight devices train a network whose variables hold 230,984 bytes: `W1`, `b1`, `W2`, and the 8 bytes of `b2`.
@@ -313,7 +315,7 @@ zero_1_list = collectives(
 reveal("zero_and_fsdp-bytes", payload_of(zero_1_list))
 
 # %% found-text [markdown]
-# Here they are, one by one:
+# Here are the collectives, one by one:
 
 # %% found
 for each in zero_1_list:
@@ -350,16 +352,16 @@ largest = max(np.abs(eight - one))
 print("largest difference of 20 losses", about(largest, 0, 1e-5))
 
 # %% same-read [markdown]
-# The same training, up to rounding, with an eighth of the averages. But look at the price: almost twice the bytes!
+# It is the same training, up to rounding, with an eighth of the slots. But look at the price: almost twice the bytes!
 #
 # ## Twice the bytes?
 #
 # That can't be what made ZeRO popular. Its [authors](https://arxiv.org/abs/1910.02054) say that splitting the optimizer state adds no traffic. Who is right?
 #
 # Think of the gradient of `W1`. The all-reduce gives every device the whole sum, and then device 0 uses the first 150 of its 1,200 rows.
-# The other 1,050 rows were sent for nothing. A **reduce-scatter** would do:
+# The other 1,050 rows were sent for nothing. A reduce-scatter would do:
 # it adds up, and leaves each device with its own rows of the sum.
-# And an **all-gather** hands out the new rows of the weight.
+# And an all-gather hands out the new rows of the weight.
 #
 # You know both from {lesson:all_reduce}: a ring all-reduce *is* a reduce-scatter followed by an all-gather.
 # ZeRO-1 only puts the update between the two halves:
@@ -373,9 +375,9 @@ print("largest difference of 20 losses", about(largest, 0, 1e-5))
 # With $S$ bytes and $n$ devices, each device sends $\frac{n - 1}{n} S$ in each half, $2 \frac{n - 1}{n} S$ in all.
 # So ZeRO-1 sends what one all-reduce sends, to the byte.
 #
-# Then why does our list have almost twice as much? On a CPU, TensorFlow by default runs a full all-reduce in place of either half.
+# Then why does our list have almost twice as much? On a CPU, TensorFlow by default runs a full all-reduce instead of either half.
 # So each device ends up with the whole sum of the gradients, where a reduce-scatter would leave it an eighth.
-# That doubles our list. For the gathers, you can switch the all-reduce off:
+# That doubles our list. For the gathers, an environment variable switches the all-reduce off. The function `with_all_gathers` sets it:
 
 # %% gathers
 from lessons.layouts.zero_and_fsdp.graphs import with_all_gathers
@@ -386,9 +388,9 @@ for each in with_all_gathers(
     print(each)
 
 # %% gathers-read [markdown]
-# There they are, three all-gathers: one for each weight whose averages are sharded. And yet every number of bytes is the same as before!
+# Now there are three all-gathers: one for each weight whose slots are sharded. And yet every number of bytes is the same as before!
 #
-# It has to be. Our list counts what a device ends up with, and that is the whole weight, whichever collective brings it.
+# The numbers have to be the same. Our list counts what a device ends up with, and that is the whole weight, whichever collective brings it.
 # What has changed is what a device *sends*. The two formulas above tell us how much:
 
 # %% sent
@@ -422,8 +424,8 @@ for scheme, size in sent.items():
 #
 # The switch is the environment variable `LOWER_DTENSOR_GATHER_TO_COLLECTIVE_GATHER_V2`.
 #
-# And DTensor does know the reduce-scatter. Its compiler has an operation `DTensorReduceScatter`, which takes the place of an all-reduce whose sum is cut right afterwards.
-# The compiler's own dump of an FSDP step, like the one below, contains it. In a later pass, for CPUs, it becomes an all-reduce and a cut again.
+# And DTensor does know the reduce-scatter. Its compiler has an operation `DTensorReduceScatter`, which replaces an all-reduce whose sum is split right afterwards.
+# The compiler's own dump of an FSDP step, like the one below, contains it. In a later pass, for CPUs, it becomes an all-reduce and a split again.
 #
 # TensorFlow's source lets GPUs run it as it is if the environment variable `DTENSOR_GPU_USE_NCCL_COMMUNICATION` is set. This course hasn't tried that.
 
@@ -480,7 +482,7 @@ check("zero_and_fsdp-update", own_update)
 # %% fsdp-heading [markdown]
 # ## FSDP: the weights, too
 #
-# What is left is the weights. Let's shard them like the averages:
+# What is left is the weights. Let's shard them like the slots:
 
 # %% fsdp-held
 all_sharded = Model(sharded, sharded)
@@ -506,10 +508,10 @@ print(f"{payload_of(no_gather_list):,} bytes")
 # DTensor was told that the weights are sharded, and nothing else. So it worked out for itself how to multiply by sharded weights.
 # Look at the first line: 307,200 bytes are all 64 reviews. It has gathered the *batch* on every device, and in the second line `W1` as well!
 # And each of the five all-to-alls takes a tensor that is split along one axis and splits it along another.
-# The losses would be right. It is simply another scheme, and not the one that you wanted.
+# The losses would be right. It is simply a different scheme from the one that you wanted.
 #
 # What FSDP wants is simple: gather the weights, and then compute as if they had always been replicated.
-# You have to say so, in a forward pass of its own:
+# You have to say so, in a forward pass of its own, as a note of {lesson:communication} did:
 
 
 # %% gather
@@ -572,7 +574,7 @@ print("largest difference of 20 losses", about(largest, 0, 1e-5))
 # Nothing follows: each device updates its own eighth and keeps it. And it's the same training once more.
 #
 # But think of a model with many layers. FSDP wants to gather *one layer at a time*. Does ours?
-# By default, TensorFlow fuses collectives where it can ({lesson:all_reduce}).
+# By default, TensorFlow fuses collectives where it can ({lesson:faster}).
 # Here is the forward pass as it really runs, without our switch and with `combine=True`:
 
 # %% fused
@@ -587,7 +589,7 @@ for each in collectives(
     print(each)
 
 # %% fused-read [markdown]
-# One message! It carries all three weights, 230,976 bytes, and a little padding.
+# One collective carries all three weights, 230,976 bytes, and a little padding!
 # The whole model lies on every device before the first multiplication, and no loss tells you.
 # With 7 billion parameters, that is 14 GB of gathered weights, on top of the 14 GB that FSDP left.
 # Freeing each layer after its use comes too late.
@@ -620,7 +622,7 @@ for each in collectives(
     print(each)
 
 # %% in-turn-read [markdown]
-# Now the first message carries only `W1` and `b1`. (It looks as large as before, because fused messages are padded to a multiple of 4,096 bytes.)
+# Now the first collective carries only `W1` and `b1`. (With the padding of {lesson:faster}, it is as large as before.)
 # The 384 bytes of `W2` come last, after the hidden units.
 # The sum of the hidden units costs 4 bytes.
 #
@@ -635,12 +637,12 @@ for each in collectives(
 #
 # Two all-gathers and a reduce-scatter: a device sends $3 \frac{n - 1}{n} S$, half as much again as under data parallelism.
 # In PyTorch, the second gather is a setting of its own, `reshard_after_forward`.
-# Ours will come along with another saving: dropping one more thing that a device stores and doesn't need.
+# Our second gather will come along with one more saving: there is something else that a device stores and doesn't need.
 
 # %% activations-heading [markdown]
 # ## The last thing to drop
 #
-# Weights, gradients and averages are now an eighth of what they were. What else is a device storing?
+# Weights, gradients and slots are now an eighth of what they were. What else is a device storing?
 # *Activations*: the results of the forward pass that the backward pass is going to use.
 #
 # How much is it? A transformer layer keeps about 34 bytes for each token and each hidden dimension
@@ -727,7 +729,7 @@ matmuls = count_matmuls(step_by_library, fsdp, x, y)
 reveal("zero_and_fsdp-matmuls", matmuls)
 
 # %% report-text [markdown]
-# And what does it exchange? Let's compare the layer as it was with the one that is recomputed. The size in bytes tells us which weight it is. A `?` is none of them:
+# And what does such a step exchange? Let's compare the layer as it was with the recomputed layer. The size in bytes tells us which weight a collective is for. A `?` is none of the weights:
 
 
 # %% report
@@ -829,7 +831,7 @@ print("largest difference of gradients", about(largest, 0, 1e-7))
 # %% late-read [markdown]
 # Six matrix multiplications, `W1` gathered twice, and no 12,288. The sum of the gradient costs 4 bytes. And the gradient of `W1` is the same.
 #
-# The layer has three inputs. We added the zero to the weights. Wouldn't it do to add it to `x`?
+# The layer has three inputs. We added the zero to the weights. Couldn't we just as well add it to `x`?
 
 
 # %% late-x
@@ -857,7 +859,7 @@ report("by hand, with the zero on x", zero_on_x)
 #
 # - **float16.** There a sum can overflow to infinity where no gradient does, and then the zero is NaN. Sum in float32.
 # - **Around the loss.** `tf.recompute_grad` makes such a zero as well; that is what it flattens the gradient for. Wrapped around the loss it recomputes nothing,
-#   because the gradient of the loss is the constant 1, and the compiler knows that one.
+#   because the gradient of the loss is the constant 1, and the compiler knows that.
 
 # %% note-cpu [markdown]
 # What has the CPU hidden here?
@@ -869,7 +871,7 @@ report("by hand, with the zero on x", zero_on_x)
 # A mistake that ZeRO hides
 #
 # Our step computes all new values first, and writes them afterwards.
-# An Adam that writes its averages and then reads them back trains wrongly in DTensor, silently ({lesson:from_scratch}).
+# An Adam that writes its slots and then reads them back trains wrongly in DTensor, silently ({lesson:from_scratch}).
 # Here is how far its twenty losses stray from those of one device:
 #
 # | | largest difference of a loss | last loss (right: 0.6440) |
@@ -937,7 +939,7 @@ for name, value in values.items():
     print(name, grid_sharded[name].sharding_specs)
 
 # %% grid-read [markdown]
-# Only the averages of `W1` are split further. `W2` has a free axis as well, but its 2 columns are too few for 4 devices.
+# Only the slots of `W1` are split further. `W2` has a free axis as well, but its 2 columns are too few for 4 devices.
 # Is `W1` alone worth it? And what does a step exchange now?
 
 # %% grid-run
@@ -953,8 +955,8 @@ for each in with_all_gathers(
     print(each)
 
 # %% grid-run-read [markdown]
-# It is: 29,096 bytes. Tensor parallelism alone would leave 115,496, about half of each average.
-# ZeRO-1 cuts that to about a quarter, because almost every one of those bytes belongs to `W1`.
+# `W1` alone is worth it: each slot is down to 29,096 bytes. Tensor parallelism alone would leave 115,496 bytes, about half of each slot.
+# ZeRO-1 reduces that to about a quarter, because almost every one of those bytes belongs to `W1`.
 #
 # Seven of the eight lines are plain tensor parallelism. The all-gather is new: it brings together the new `W1`.
 # ZeRO-1 and tensor parallelism don't get in each other's way.

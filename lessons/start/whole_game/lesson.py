@@ -31,7 +31,7 @@ RunsExplorer()
 # - [ ] `B` run B
 #   Its loss ends at 0.37, as those of A and D do.
 # - [x] `C` run C
-#   Its loss falls less than that of the others, and ends at 0.54.
+#   Its loss falls less than the other three losses, and ends at 0.54.
 # - [ ] `D` run D
 #   Its loss ends at 0.37, as those of A and B do.
 
@@ -147,7 +147,7 @@ def train_step(model, x, y, step):
 # What is left is the model, which holds the weights and Adam's averages, and the loop.
 # Both take a dictionary called `layouts`. Ignore it for now: on one device it is empty,
 # and every tensor and every variable is an ordinary one.
-# (Where it is not empty, `shard`, a function of this course, gives each device its part of an array.)
+# (When it isn't empty, the course's own function `shard` gives each device its part of the array.)
 
 # %% note-shard [markdown]
 # What does `shard` do?
@@ -205,7 +205,8 @@ def train(model, layouts, steps, labels=train_y):
 
 # %% one-run-text [markdown]
 # `train` yields a record for each step, and `live` draws the curve of these records while they come in.
-# (The step number is a single number, and needs no layout: every device gets it.)
+# (`await` lets the notebook react while the training runs, so that you can stop it.
+# The step number is a single number, and needs no layout: every device gets it.)
 # A hundred steps, with 64 reviews each:
 
 # %% one-run
@@ -238,32 +239,20 @@ accuracy = test_accuracy(one_model, {})
 print("test accuracy", about(accuracy, 0.85, 0.87))
 
 # %% eight-text [markdown]
-# It gets 86 of 100 right. (The sign ≈ marks a number whose last digits depend on your processor.)
+# It gets 86 of 100 right. The last digits of this number depend on your processor, and the sign ≈ says so.
+# The number is printed by `about`. We give it two limits as well, here 0.85 and 0.87.
+# On every processor the number should lie between them. If it doesn't, `about` marks it with ✗.
 
 # %% eight-heading [markdown]
 # ## Eight devices
 #
-# Now for eight. They are virtual: `setup` made them at the beginning,
-# with `tf.config.set_logical_device_configuration`. They share your processor, so they are no faster than one.
+# Now for eight. They are virtual: eight devices that all use your processor, so they are no faster than one.
 # But your program sees eight devices, as it would see eight GPUs, and we can see whether the results are right.
 #
-# We arrange the devices in a **mesh**. Ours has a single dimension, eight devices long, and we call it `batch`.
-# And every tensor gets a **layout**. It goes through the axes of the tensor one by one:
-# is this axis split along a mesh dimension, and if so, along which?
-# A tensor that is split along an axis is **sharded**.
-# A tensor that is split along none is **replicated**: every device holds all of it.
-
-# %% note-virtual [markdown]
-# How are eight virtual devices made?
-#
-# With two statements, before TensorFlow uses a device for the first time:
-#
-# ```python
-# cpu = tf.config.list_physical_devices("CPU")[0]
-# tf.config.set_logical_device_configuration(
-#     cpu, [tf.config.LogicalDeviceConfiguration()] * 8
-# )
-# ```
+# We arrange the devices in a mesh. Ours has a single dimension, eight devices long, and we call it `batch`.
+# And every tensor gets a layout. For each axis of the tensor, the layout says whether that axis is split along a mesh dimension,
+# and if so, along which one.
+# A tensor of which no axis is split is replicated: every device holds all of it.
 
 # %% layouts
 WHOLE = dtensor.UNSHARDED
@@ -310,7 +299,7 @@ show(eight_layouts["W1"], (1200, 48))
 # Splitting the batch and replicating the model like this is called **data parallelism**.
 #
 # What has to change in the step? Nothing.
-# All that we do is hand the layouts to the model and to the loop:
+# We just hand the layouts to the model and to the loop:
 
 # %% eight-run
 eight_model = Model(eight_layouts)
@@ -339,17 +328,17 @@ accuracy = test_accuracy(eight_model, eight_layouts)
 print("test accuracy", about(accuracy, 0.85, 0.87))
 
 # %% inside-text [markdown]
-# A ten-millionth: that is rounding.
+# The difference is about a ten-millionth, and that is rounding.
 # Eight devices together did what one device does alone.
 #
-# *More about this:* {lesson:mesh_and_layout}, on layouts, and {lesson:one_step}, on the training step.
+# *More about this:* {lesson:mesh_and_layout}, on devices, meshes and layouts, and {lesson:one_step}, on the training step.
 
 # %% inside-heading [markdown]
 # ## Look inside
 #
 # Isn't there something odd about this?
 # Device 3 never sees more than 8 reviews of a batch.
-# *Its* gradient comes from these 8, and its neighbour's from 8 others:
+# *Its* gradient comes from these 8, and the gradient of device 4 from 8 others:
 # eight devices, eight different ideas of where the weights should go.
 # And each of them has a copy of `W1` of its own.
 
@@ -359,34 +348,37 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # How far apart are the copies now?
 #
 # - [x] `equal` Not at all: they are equal to the last bit.
-#   In every step the devices add up their gradients, and each goes on with the same sum.
+#   In every step the devices add up their gradients, and each device updates its copy with this sum.
 # - [ ] `rounding` As far as rounding puts them, about one part in ten million.
-#   Rounding differs where a sum is taken in another order. But all devices get the result of one and the same sum.
+#   Rounding differs where a sum is taken in a different order. But all devices get the result of one and the same sum.
 # - [ ] `far` Far: by now they are eight different models.
-#   So it would be, if each device followed its own gradient.
+#   They would be, if each device followed its own gradient.
 
 # %% reveal-apart
 # A list with a tensor for each device
 copies = dtensor.unpack(eight_model.weights["W1"].value())
-differences = []
+first = copies[0].numpy()
+largest = 0.0
 for copy in copies:
-    difference = copy.numpy() - copies[0].numpy()
-    differences.append(np.abs(difference).max())
-if max(differences) == 0:
+    difference = np.abs(copy.numpy() - first).max()
+    largest = max(largest, difference)
+
+if largest == 0:
     answer = "equal"
-elif max(differences) < 1e-5:
+elif largest < 1e-5:
     answer = "rounding"
 else:
     answer = "far"
 reveal("whole_game-apart", answer)
 
+# %% apart
+print("largest difference", largest)
+
 # %% all-reduce-text [markdown]
-# The operation that they use for this is called an **all-reduce**:
-# every device brings a tensor, and every device gets the sum of them all.
-# Who put it into the step? You didn't.
+# The devices add up their gradients by an *all-reduce*: each device ends up with the sum. Who put it into the step? You didn't.
 # The gradient is a sum over the reviews (divided by 64), and the reviews are split over eight devices.
 # TensorFlow saw that, and inserted the all-reduce.
-# You can ask for a list. `collectives` runs the step once to make it, and then puts the weights back:
+# `collectives`, another function of this course, lists all that it inserted:
 
 # %% all-reduces
 from course_lib import collectives
@@ -398,13 +390,11 @@ for each in collectives(train_step, eight_model, x, y, step_1):
     print(each)
 
 # %% all-reduces-read [markdown]
-# That makes six sums in each step (when the step runs, TensorFlow packs some of them together). Let's account for them.
-# The largest, of 230,400 bytes, is the gradient of `W1`: 1,200 × 48 numbers of 4 bytes each.
-# Then there are `W2` (384 bytes, 48 × 2 numbers), `b1` (192 bytes, 48 numbers) and `b2` (8 bytes, 2 numbers).
-# The two of 4 bytes are single numbers: the loss and the accuracy.
+# A step has six all-reduces: one for each of the four gradients, one for the loss, and one for the accuracy.
+# The largest, of 230,400 bytes, is for the gradient of `W1`: 1,200 × 48 numbers of 4 bytes each.
 #
 # And how do devices add something up? One way is to form a ring and pass pieces around.
-# Here are four devices. Press *Forward*, and follow one colour:
+# Here are four devices. Press *Forward*, and follow one color:
 
 # %% ring
 from lessons.layouts.all_reduce.ring_explorer import RingExplorer
@@ -445,8 +435,8 @@ print("test accuracy", about(accuracy, 0.80, 0.845))
 # No error, no warning. The loss falls, and the network gets 82 of 100 right instead of 86.
 # A quarter of the reviews were paired with another review's label.
 # It could have been worse: there are only two kinds of labels, so about half of the swapped ones happen to be right.
-# Had this been your only run, these few points would be all that you could notice.
-# Would you have looked for a mistake? Or tried another learning rate?
+# If this had been your only run, an accuracy a little lower than you had hoped for would have been your only clue.
+# Would you have looked for a mistake? Or tried a different learning rate?
 #
 # There is a quick way to catch it. Our run on one device used the same batches,
 # and its labels never went near the faulty code. So compare the losses, from the first step on:
@@ -463,14 +453,13 @@ print("eight, wrong labels", losses_of(broken)[:3].round(4))
 # This was run C at the top. And it is why, in this course, **every training run is compared with one device**.
 # If a model doesn't fit on one device, compare a scaled-down version of it.
 #
-# *More about this:* {lesson:from_scratch} breaks an optimizer in three ways that nobody notices.
+# *More about this:* {lesson:from_scratch}, on optimizers with bugs that nobody notices.
 
 # %% split-heading [markdown]
 # ## Split the model
 #
 # Each of our eight devices holds the whole model. With a model of this size nobody cares.
-# But take a weight matrix of 50,000 × 50,000 numbers. With its gradient and Adam's two averages it needs 40 GB.
-# If one device can't hold that, seven more copies won't help.
+# But if a model is too large for one device, seven more copies won't help.
 #
 # So arrange the eight devices as a grid of 4 × 2.
 # The reviews are split four ways now, one part for each row of the grid.
@@ -502,7 +491,7 @@ half = await live(
 )
 
 # %% split-catch-text [markdown]
-# It runs, and each device holds and computes only half a model. There must be a catch.
+# It runs, although each device holds and computes only half a model. What does that cost?
 
 # %% predict-catch [markdown]
 # A network has one hidden layer.
@@ -532,19 +521,15 @@ for each in collectives(train_step, split_model, x, y, step_1):
     print(each)
 
 # %% catch-read [markdown]
-# There it is, at the top: an all-reduce over `model`.
-# Each row of the grid has 16 reviews, and each review has 2 logits of 4 bytes: 128 bytes.
-# The other six are familiar. The gradients of `W1`, `b1` and `W2` have halved to 115,200, 96 and 192 bytes,
-# because each device only needs those of its own hidden units.
+# There it is, at the top of the list: an all-reduce over `model`, of 128 bytes.
+# The other six are familiar. The gradient of `W1` has halved, to 115,200 bytes,
+# because each device needs only the columns of its own hidden units.
 #
-# Don't let the 128 bytes deceive you. We have only two logits, and only one hidden layer.
-# The backward pass gets away without a sum over `model`:
-# that sum is needed for the gradient of the layer's *input*, and our input is the data.
-# Put another layer in front, and it is needed.
+# Don't let the 128 bytes deceive you. Our model has only two logits, and only one hidden layer.
 # Each block of a transformer has two of these all-reduces in the forward pass and two in the backward pass,
-# of tensors as wide as the network.
+# and they add up tensors as wide as the network.
 #
-# *More about this:* {lesson:splitting_the_model}, on tensor parallelism.
+# *More about this:* {lesson:splitting_the_model}, on tensor parallelism and what it costs.
 
 # %% move-heading [markdown]
 # ## Stop it, and move it
@@ -602,10 +587,10 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # The move was easy because a checkpoint stores each part of a tensor together with its position in the whole tensor.
 # It does not store the mesh.
 #
-# You have now made all four runs: A on eight devices, B on the move, C with the wrong labels, and D on one device.
+# You have now made all four runs: A on eight devices, B, which moved half-way, C with the wrong labels, and D on one device.
 # Go back to the top and choose *all four*. The curves of A, B and D lie on top of each other, and C's does not.
 #
-# *More about this:* {lesson:a_run}, on checkpoints, and {lesson:any_mesh}, on other meshes.
+# *More about this:* {lesson:a_run}, on runs that stop and go on, and {lesson:any_mesh}, on what a checkpoint stores and on other meshes.
 
 # %% strategy-heading [markdown]
 # ## The same without layouts
@@ -676,36 +661,44 @@ print(f"one device {losses_of(one).mean():.4f}")
 # The planner below makes this estimate for 2,100 plans, that is, ways to arrange the devices, and shows you the fastest:
 
 # %% planner tags=["modelled"]
-from lessons.scale.how_long.explorer import ScaleOutExplorer
+from lessons.scale.explorer import ScaleOutExplorer
 
-ScaleOutExplorer("146", "H100", devices=4096, examples=512)
+ScaleOutExplorer(
+    "146", "H100", devices=4096, examples=512, everything=True
+)
 
 # %% planner-read [markdown]
 # Read the first card with me.
-# It cuts the network into eight stages, each with an eighth of the layers, and each stage eight ways along `model`, so one copy of the network takes 64 devices.
+# It cuts the network into eight *stages*, each with ten of the eighty blocks, and each stage eight ways along `model`.
+# So one copy of the network takes 64 devices. (A *chunk* is a part of a stage: here the ten blocks come from ten places in the network.)
 # There are 64 such copies along `batch`, each with its own examples. A training step would take 0.78 s.
 #
 # The second card differs in one respect.
-# In the first, the copies share out among them what Adam keeps (this is called ZeRO-1).
-# It takes no longer, and more than halves the memory.
+# In the first plan, the copies divide Adam's averages among themselves (this is called ZeRO-1).
+# The step takes no longer, and a device needs less than half of the memory.
 #
-# Look at one number more: the devices would reach only 30 % of their peak.
-# Even while they compute they don't reach it, and for much of the time they don't compute.
-# Now choose a batch of 4,096 examples. A different plan wins, and it reaches 45 %. Why?
-# Keep the question: {lesson:how_long} has all you need to answer it,
-# and the page *How good is the model?* says how far you can trust such estimates.
+# Now look at one more number: the first plan uses only 30 % of the devices' peak.
+# In the 0.78 s, the devices do 30 % of the arithmetic that they could do at full speed.
+# For two fifths of the time they don't compute at all. And while they compute, they don't reach full speed.
+#
+# Choose a batch of 4,096 examples. A different plan wins, and it uses 45 % of the peak:
+# a step takes 4.1 s, about five times as long for eight times as many examples.
+# Why can the devices be used so much better with the larger batch?
+# Keep this question: {lesson:stages} answers it.
+# The page *How good is the model?* says how far you can trust such estimates.
 
 # %% doors [markdown]
 # ## Three doors
 #
 # - **I want to understand.** {Lesson:mesh_and_layout}, {lesson:communication}, {lesson:all_reduce},
-#   {lesson:one_step}, {lesson:splitting_the_model}, {lesson:how_long}, in this order.
-# - **I have a Keras model.** {Lesson:strategies}, {lesson:custom_training}, {lesson:workers}.
+#   {lesson:one_step}, {lesson:splitting_the_model}, {lesson:zero_and_fsdp}, {lesson:transformer_block}, {lesson:how_long}, {lesson:stages}, in this order.
+# - **I have a Keras model.** {Lesson:strategies}, {lesson:custom_training}, {lesson:own_steps}, {lesson:workers}, {lesson:failures};
+#   and {lesson:estimators}, if your program still has Estimators.
 # - **Something goes wrong.** {Lesson:from_scratch}; on the site, *Silent mistakes*, *What DTensor gets right*
 #   and *Troubleshooting*.
 #
 # [`whole_game.py`](../plain/whole_game.py) makes the runs of this notebook in one file.
-# It needs TensorFlow and NumPy alone, and makes its own data.
+# It needs only TensorFlow and NumPy, and makes its own data.
 # There you also see how eight virtual devices are made, and what `shard` does.
 
 # %% score

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import groupby, product
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +25,7 @@ _ARGS = "`args=(iterator,)`"
 
 
 class _Coordinator:
-    """What the reader's function gets in place of TensorFlow's coordinator: it notes what happens when."""
+    """What the reader's function gets instead of TensorFlow's coordinator: it notes what happens when."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -89,51 +90,70 @@ def epoch(answer: Callable[..., Any]) -> str | None:
     return judge(answer, _epoch, cases, run=_of_readers, misconceptions=misconceptions, advice=advice)
 
 
-def mesh_of_client(client: int) -> Any:
-    """Returns the mesh of eight devices as client 0 or 1 sees it. Nothing is computed on it."""
+def mesh_of_client(client: int, sizes: Mapping[str, int] = SIZES) -> Any:
+    """Returns a mesh as client 0 or 1 sees it, who has half of the devices. Nothing is computed on it."""
     dtensor = start_tensorflow().experimental.dtensor
-    names = [f"/job:client/replica:0/task:{at // 4}/device:CPU:{at % 4}" for at in range(8)]
-    own = list(range(4 * client, 4 * client + 4))
-    ids = np.arange(8).reshape(4, 2)
-    return dtensor.Mesh(list(SIZES), ids, own, [names[at] for at in own], global_devices=names)
+    ids = np.arange(prod(sizes.values())).reshape(*sizes.values())
+    half = ids.size // 2
+    names = [f"/job:client/replica:0/task:{at // half}/device:CPU:{at % half}" for at in range(ids.size)]
+    own = list(range(half * client, half * client + half))
+    return dtensor.Mesh(list(sizes), ids, own, [names[at] for at in own], global_devices=names)
 
 
-def _mine(array: Array, specs: Sequence[str], client: int, axes: int = 2, every: int = 4) -> list[Array]:
+def _parts(
+    array: Array, specs: Sequence[str], sizes: Mapping[str, int], devices: Iterable[int]
+) -> list[Array]:
     parts = []
-    for device in range(every * client, every * client + every):
-        place = {"batch": device // 2, "model": device % 2}
+    for device in devices:
+        place = dict(zip(sizes, np.unravel_index(device, tuple(sizes.values())), strict=True))
         part = array
-        for axis, name in enumerate(specs[:axes]):
-            part = part if name == WHOLE else np.split(part, SIZES[name], axis)[place[name]]
+        for axis, name in enumerate(specs):
+            part = part if name == WHOLE else np.split(part, sizes[name], axis)[place[name]]
         parts.append(part)
     return parts
+
+
+def _mine(array: Array, specs: Sequence[str], client: int, sizes: Mapping[str, int]) -> list[Array]:
+    own = prod(sizes.values()) // 2
+    return _parts(array, specs, sizes, range(own * client, own * client + own))
 
 
 @exercise("clients_and_servers-mine", right=_mine)
 def mine(answer: Callable[..., Any]) -> str | None:
     """The components that one client of a mesh makes."""
     both = [[WHOLE, WHOLE], ["batch", WHOLE], [WHOLE, "model"], ["model", "batch"], ["batch", "model"]]
+    other = {"rows": 2, "columns": 3}
+    inputs: list[tuple[tuple[int, ...], list[str], Mapping[str, int]]]
+    inputs = [((8, 4), specs, SIZES) for specs in both] + [((8,), [name], SIZES) for name in SIZES]
+    inputs += [((12, 6), ["rows", "columns"], other), ((2, 12, 6), [WHOLE, "columns", "rows"], other)]
+    any_mesh = _("It should work for any array and any mesh: ask `layout` for all names and sizes.")
     cases = []
-    for specs, client in product([*both, ["batch"], ["model"]], range(2)):
-        array = np.arange(32).reshape(8, 4) if len(specs) == 2 else np.arange(8)
+    for (shape, specs, sizes), client in product(inputs, range(2)):
         told = _("client {client}, layout {specs}", client=client, specs=specs)
-        cases.append(Case((array, specs, client), told=told))
+        array = np.arange(prod(shape)).reshape(shape)
+        cases.append(Case((array, specs, client, sizes), any_mesh if sizes is other else "", told))
     misconceptions: dict[Callable[..., Any], str] = {
-        lambda array, specs, _client: _mine(array, specs, 0, every=8): _(
+        lambda array, specs, _client, sizes: _parts(array, specs, sizes, range(8)): _(
             "You make components for all eight devices. A client makes those of its own devices:"
             " `layout.mesh.local_device_locations()`."
         ),
-        lambda array, specs, _client: _mine(array, specs, 0): _(
-            "That is right for client 0 alone. Where in the mesh do the devices of client 1 stand?"
+        lambda array, specs, _client, sizes: _mine(array, specs, 0, sizes): _(
+            "That is right for client 0 alone. Where in the mesh are the devices of client 1?"
         ),
-        partial(_mine, axes=1): _("You cut the first axis only: `layout.sharding_specs` has all."),
+        lambda array, specs, client, sizes: _mine(array, specs[:1], client, sizes): _(
+            "You split the first axis only: `layout.sharding_specs` has all."
+        ),
     }
-    advice = _("For one device: which mesh dimension cuts each axis, and where does it stand there?")
+    advice = _(
+        "For one device: along which mesh dimension is each axis split, and what is its position there?"
+    )
     return judge(answer, _mine, cases, run=_components, misconceptions=misconceptions, advice=advice)
 
 
-def _components(answer: Callable[..., Any], array: Array, specs: Sequence[str], client: int) -> Any:
-    layout = start_tensorflow().experimental.dtensor.Layout(list(specs), mesh_of_client(client))
+def _components(
+    answer: Callable[..., Any], array: Array, specs: Sequence[str], client: int, sizes: Mapping[str, int]
+) -> Any:
+    layout = start_tensorflow().experimental.dtensor.Layout(list(specs), mesh_of_client(client, sizes))
     found = answer(array, layout)
     if not isinstance(found, (list, tuple)):
         raise CourseError(_("Return a list: a component for each device of the client."))

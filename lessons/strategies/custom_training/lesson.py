@@ -47,8 +47,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # One device would take the mean of the four losses, 14 / 4 = 3.5, with the gradient 10 / 4 = 2.5.
 # With SGD and a learning rate of 0.4, $w$ goes from 3 to 3 − 0.4 · 2.5 = 2.
 #
-# The two replicas should get there, too. In {lesson:strategies}, you divided by the number of examples in the global batch, because I told you to.
-# Here that number is 4, and the **global batch size** is its name. Let's do so once more, and then ask what would happen if you hadn't.
+# The two replicas should get there, too. In {lesson:strategies}, you divided by the number of examples in the global batch, because the exercise said so.
+# That number is the **global batch size**; here it is 4. Let's divide by it once more, and then ask what would happen if you hadn't.
 #
 # What one replica does with its part of the batch is a **replica step**. Look at the marked line:
 
@@ -84,9 +84,9 @@ def step_on_replica(x):
 # %% loop-text [markdown]
 # The loop of the next cell uses four methods of the strategy:
 #
-# - `experimental_distribute_dataset` makes a **distributed data set**, which cuts each global batch into parts, one for each replica;
+# - `experimental_distribute_dataset` makes a **distributed dataset**, which splits each global batch into parts, one for each replica;
 # - `run` calls a replica step on every replica, each with its own part;
-# - `reduce` makes one number of what the replicas return. Here it adds up their shares of the loss.
+# - `reduce` turns what the replicas return into one number. Here it adds up their shares of the loss.
 #   (`axis=None` tells it to add up over the replicas only.)
 # - `experimental_local_results` lists what the replicas return, in their order. It is here only to print it.
 
@@ -101,7 +101,7 @@ for parts in two.experimental_distribute_dataset(batches):
     print("loss ", loss.numpy(), "  w", weight.numpy())
 
 # %% loop-read [markdown]
-# The replicas return their shares, 5 / 4 = 1.25 and 9 / 4 = 2.25, and together that is 3.5. The weight is 2, as on one device.
+# Each replica returns its **share** of the loss, which is what its examples add to the mean: 5 / 4 = 1.25 and 9 / 4 = 2.25. Together that is 3.5. The weight is 2, as on one device.
 # Its gradients were 3 / 4 and 7 / 4; the Keras optimizer has added them up over the replicas, to 2.5.
 #
 # Now comes the line that one writes without thinking, because it is right on one device: `tf.reduce_mean(losses)`.
@@ -158,13 +158,13 @@ reveal("custom_training-own", weight)
 # %% own-why [markdown]
 # With two replicas the gradient is twice what it should be; with four, it would be four times.
 #
-# The loss is doubled as well: the two means, 2.5 and 4.5, add up to 7 in place of 3.5. You may notice that, and change the `reduce` to `"MEAN"`.
+# The loss is doubled as well: the two means, 2.5 and 4.5, add up to 7 instead of 3.5. You may notice that, and change the `reduce` to `"MEAN"`.
 # But this only corrects the number that you print. The gradient is computed before, in the replica step, and that is where the mistake is.
 # (If you come from PyTorch: its DDP averages the gradients. There, a replica's own mean is right, as long as the parts are equal.)
 #
 # ## Why nobody notices
 #
-# A gradient that is four times what it should be: the training must go wrong, mustn't it?
+# If every gradient is four times too large, surely the training must go wrong?
 # Let's see, with four replicas and a real network. It gets pictures of garments, and there are ten classes:
 
 # %% garments
@@ -241,7 +241,7 @@ def global_step(model, optimizer, images, labels):
 
 # %% train-text [markdown]
 # Each of them takes twenty steps with Adam: ten batches of 128 images, twice.
-# The folded cell has the loop. In place of a distributed data set it has `share_out`, which cuts a batch in the same way.
+# The folded cell has the loop. Instead of a distributed dataset it uses `share_out`, which splits a batch in the same way.
 
 
 # %% train tags=["known"]
@@ -301,24 +301,23 @@ two_runs(wrong, right)
 # %% both-runs-read [markdown]
 # Look at the left panel first. The wrong loss starts at 9.15, and the right one at 2.29.
 # Before it has learned anything, the network can only guess among ten classes, and a guess costs a loss of $\ln 10 \approx 2.30$.
-# So 9.15 is four times what it should be, and it stays about four times the right loss in every step.
-# (`about` marks with ≈ a number whose last digit may differ on your machine.)
+# So 9.15 is four times what it should be, and the wrong loss stays about four times the right one in every step.
 #
 # Now look at the right panel. The two accuracies lie almost on top of each other, and end at 0.59 and 0.58!
 #
-# **Adam hides the mistake.** It divides each step by the recent size of the gradients.
+# The reason is Adam, which hides a wrong factor, as in {lesson:one_step}. It divides each step by the recent size of the gradients.
 # Multiply every gradient by four, and the four cancels: $4g / \sqrt{(4g)^2} = g / \sqrt{g^2}$.
-# SGD doesn't do that. With SGD you train at four times your learning rate, and you will wonder why a rate that worked on one GPU fails on four.
+# SGD hides nothing. With SGD you train at four times your learning rate, and you will wonder why a rate that worked on one GPU fails on four.
 #
 # So the mistake does no harm as long as you stay with Adam? It does none here, because all replicas have equally many images.
 
 # %% note-by-hand [markdown]
-# Why does this notebook cut batches by hand?
+# Why does this notebook split batches by hand?
 #
-# In your own program, take a distributed data set: `iterator = iter(strategy.experimental_distribute_dataset(dataset.repeat()))`, once for the whole run.
+# In your own program, take a distributed dataset: `iterator = iter(strategy.experimental_distribute_dataset(dataset.repeat()))`, once for the whole run.
 # The plain program at the end does that.
-# But when such an iterator is given up, TensorFlow may sit idle for longer than the iterator existed.
-# In a notebook, whose cells you run again and again, that would be minutes, so most cells here cut their batches by hand. The page *Troubleshooting* says why.
+# But when such an iterator is discarded, TensorFlow may wait for longer than the iterator existed.
+# In a notebook, whose cells you run again and again, that would be minutes, so most cells here split their batches by hand. The page *Troubleshooting* says why.
 
 # %% note-epsilon [markdown]
 # Does Adam hide every wrong factor?
@@ -329,7 +328,7 @@ two_runs(wrong, right)
 # %% unequal [markdown]
 # ## When the parts are unequal
 #
-# The last batch of an epoch is seldom full. Of 13 examples in batches of 8, five are left for the four replicas.
+# The last batch of an epoch is seldom full. Take 13 examples in batches of 8: the last batch has five, for four replicas.
 # TensorFlow divides the rows by the number of replicas, rounds up, and hands out parts of that size until no rows are left: 2, 2, 1, and 0.
 # How much does each example count?
 #
@@ -341,7 +340,7 @@ two_runs(wrong, right)
 # With each replica's own mean, the example that is alone on its replica counts twice as much as the others.
 # No learning rate corrects that.
 #
-# And replica 3 has no examples at all. It takes part all the same, with tensors that have no rows.
+# And replica 3 has no examples at all. It still takes part in the step, with tensors that have no rows.
 
 # %% predict-empty [markdown]
 # Five examples fall to four replicas in parts of 2, 2, 1 and 0.
@@ -373,7 +372,7 @@ reveal("custom_training-empty", is_nan)
 # Dividing by the global batch size is right here, too: over no examples a sum is 0, and so is its gradient.
 # (With ordinary batch normalization in the network it isn't: see the note.)
 #
-# But the global batch size is now 5, and not the 8 that you gave your data set.
+# But the global batch size is now 5, and not the 8 that you gave your dataset.
 # So the loop has to count the rows of each batch before the step. Each replica counts its own, and `reduce` adds up:
 
 
@@ -388,13 +387,12 @@ size = four.reduce("SUM", counts, axis=None)
 print("global batch size", int(size))
 
 # %% note-onednn [markdown]
-# Which layers don't accept an empty replica?
+# Which layers don't accept an empty part?
 #
 # Convolutions, sometimes. On many processors TensorFlow 2.21 uses oneDNN, and there a convolution of no images has a wrong shape, so that the next convolution fails.
 # The course switches oneDNN off; your programs may leave it on.
-# Batch normalization doesn't accept one either, unless you ask for `synchronized=True`. In {lesson:strategies} you saw a model die of it:
-# the gradient of `gamma` becomes NaN on that replica, and the sum takes it to all others.
-# Choose batches that leave no replica empty, or drop the last one (`drop_remainder=True`).
+# Batch normalization doesn't accept one either, unless you ask for `synchronized=True`: in {lesson:strategies} you saw a model die of it.
+# Choose batches that leave no part empty, or drop the last one (`drop_remainder=True`).
 
 # %% divided-heading [markdown]
 # ## What has been divided already?
@@ -402,8 +400,8 @@ print("global batch size", int(size))
 # Your own losses are now divided by `size`, and that is right. But a loop contains more than your own losses:
 # metrics, loss objects of Keras, and penalties. Let's ask each of them what it has divided.
 #
-# **Metrics divide by themselves.** On the two replicas, the shares of the loss were 1.25 and 2.25. Give these to a `Mean` metric,
-# and give the losses of the single examples to another one:
+# We begin with metrics. On the two replicas, the shares of the loss were 1.25 and 2.25. Give these to a `Mean` metric,
+# and give the losses of the single examples to a second one:
 
 # %% metric
 with two.scope():
@@ -452,11 +450,11 @@ print("metric ", about(mean_loss.result(), 0.9, 1.7, digits=3))
 print("at once", about(at_once, 0.9, 1.7, digits=3))
 
 # %% evaluate-read [markdown]
-# You divide by nothing. The metric counts the examples as they arrive, so it ends with 1.09, the mean over all 1,000, the number that one device gets in a single batch.
+# You divide by nothing. The metric counts the examples as they arrive, so it ends with 1.09, the mean over all 1,000. One device gets the same number in a single batch.
 #
-# **Loss objects** of Keras are next. Under `fit`, the last example took half a step in {lesson:strategies},
-# because the mean over its part was divided by the number of replicas.
-# Who divides there: `fit`, or the loss object that you give to `compile`? To find out, call a loss object without `fit`, in a replica step.
+# Loss objects of Keras are next. In {lesson:strategies}, the last example took half a step,
+# because Keras divided the mean over its part by the number of replicas.
+# Where does Keras do that: in `fit`, or in the loss object that you give to `compile`? To find out, call a loss object without `fit`, in a replica step.
 
 # %% predict-keras [markdown]
 # Three examples have the losses 2, 3 and 4. The first two are on replica 0, the third is on replica 1.
@@ -487,14 +485,14 @@ total = float(two.reduce("SUM", losses, axis=None))
 reveal("custom_training-keras", total)
 
 # %% keras-why [markdown]
-# So it is the loss object that divides. With equal parts its default is right, and with unequal parts it is a little wrong, without a word.
-# It goes badly wrong if you divide once more yourself. In a loop of your own, ask for the undivided losses and divide them once:
+# So the loss object divides, whether `fit` calls it or you do. With equal parts its default is right, and with unequal parts it is a little wrong, without a word.
+# The result is badly wrong if you divide once more yourself. In a loop of your own, ask for the undivided losses and divide them once:
 #
 # ```python
 # absolute = tf.keras.losses.MeanAbsoluteError(reduction="none")
 # ```
 #
-# You have met four divisors: a replica's own examples, the global batch size, the batch size that you gave the data set, and Keras's default.
+# You have met four divisors: a replica's own examples, the global batch size, the batch size that you gave the dataset, and Keras's default.
 # Try them on a loss of your own. `my_loss` gets the outputs $y = 3x$ and the targets $t = 2x - 1$ of eight examples,
 # and returns a loss for each. The explorer starts with the first divisor, the mistake from the start of the lesson.
 #
@@ -519,11 +517,11 @@ loss_scaling_explorer.LossScalingExplorer(
 )
 
 # %% scaling-read [markdown]
-# It starts with a gradient of 18, where 4.5 is right: four times too large again.
-# Three of the other divisors are right for eight examples: the global batch size, the batch size that you gave the data set, and Keras's default.
-# With five examples, only the global batch size still is. The squared error changes the losses and the gradients, and none of these verdicts.
+# The explorer starts with a gradient of 18, where 4.5 is right: four times too large again.
+# Three of the other divisors are right for eight examples: the global batch size, the batch size that you gave the dataset, and Keras's default.
+# With five examples, only the global batch size is still right. The squared error changes the losses and the gradients, and none of these verdicts.
 #
-# **Penalties** come last. A layer with `kernel_regularizer="l2"` adds its penalty to the list `layer.losses`, and so to `model.losses`.
+# Penalties come last. A layer with `kernel_regularizer="l2"` adds its penalty to the list `layer.losses`, and so to `model.losses`.
 # The penalty depends on the weights alone, and all replicas have the same weights.
 # So each replica computes the *whole* penalty. What is the sum over four replicas?
 
@@ -558,14 +556,14 @@ for penalty in [whole_penalty, shared_penalty]:
 # No. Activity regularizers and `add_loss` put losses there, too, and these depend on the *examples*.
 # A sum over examples, such as the KL term of a VAE, is divided by the global batch size, like any other loss.
 # Dividing such a *sum* by the number of replicas is always wrong. Dividing a *mean* by it is right only when the parts are equal.
-# (Under `fit`, Keras divides the whole list by the number of replicas.)
+# (Under `fit`, the model divides this whole list by the number of replicas; the loss object doesn't get it.)
 
 # %% note-weights [markdown]
 # What if examples have weights, or tokens a mask?
 #
 # Then the divisor is no longer a number of examples. A mean over tokens is the sum of their losses, divided by the number of tokens that count, in the whole global batch.
 # So make the mask float32, and count the tokens as we counted the rows: each replica returns `tf.reduce_sum(mask)`, and `reduce("SUM", ...)` makes `size` of it.
-# Then each replica divides `tf.reduce_sum(mask * losses)` by this `size`. With weights in place of the mask it is a weighted mean.
+# Then each replica divides `tf.reduce_sum(mask * losses)` by this `size`. With weights instead of the mask, the result is a weighted mean.
 #
 # `compute_average_loss` also takes `sample_weight`. It multiplies the losses by the weights, and still divides by the number of examples.
 
@@ -584,8 +582,8 @@ for penalty in [whole_penalty, shared_penalty]:
 # %% note-no-rows [markdown]
 # What does a loss object make of no rows?
 #
-# With a distributed data set, in a compiled step, it returns 0; that is what the explorer shows.
-# With parts of known size, such as those that we cut by hand, it returns an empty tensor, and `reduce` or `tf.function` refuses it.
+# With a distributed dataset, in a compiled step, it returns 0; that is what the explorer shows.
+# With parts of known size, such as those that we split by hand, it returns an empty tensor, and `reduce` or `tf.function` refuses it.
 
 # %% step-exercise [markdown]
 # ## Your replica step
@@ -654,11 +652,14 @@ def largest_difference(weights, others):
 from course_lib import yours_or_ours
 
 
-def off_by(step, rows, *divisor):
+def off_by(step, rows, divisor=None):
     model, optimizer = build(four, make_optimizer=sgd)
     x = share_out(four, images[:rows])
     y = share_out(four, labels[:rows])
-    four.run(step, args=(model, optimizer, x, y, *divisor))
+    arguments = (model, optimizer, x, y)
+    if divisor is not None:
+        arguments = (model, optimizer, x, y, divisor)
+    four.run(step, args=arguments)
     return largest_difference(
         model.get_weights(), reference_weights(rows)
     )
@@ -678,8 +679,8 @@ print("replica_step off by", about(off_by(your_step, 7, 7), 0, 1e-5))
 # %% accumulation-heading [markdown]
 # ## A batch that doesn't fit
 #
-# Your batch of 256 images is too large for the memory of the GPUs. So each replica splits its part into **micro-batches**,
-# adds up their gradients, and only then makes one update. That is **gradient accumulation**.
+# Your batch of 256 images is too large for the memory of the GPUs. {Lesson:large_trainings} has the cure, gradient accumulation:
+# each replica splits its part into micro-batches, adds up their gradients, and only then makes one update.
 # Keras has an option for it, `gradient_accumulation_steps`: that many calls of `apply` make one update. Let's use it under a strategy, in a compiled function:
 
 # %% accumulation-error tags=["error"]
@@ -750,7 +751,7 @@ def accumulated_step(model, optimizer, micro_batches, size):
 check("custom_training-accumulated", accumulated_step)
 
 # %% accumulated-run-text [markdown]
-# Now for the real network. Of 23 images the four replicas get 6, 6, 6 and 5, and each cuts its part into three micro-batches: every third image goes to the same one.
+# Now for the real network. Of 23 images the four replicas get 6, 6, 6 and 5, and each splits its part into three micro-batches: every third image goes to the same one.
 # Which divisor agrees with the reference step: the 2 images of a micro-batch, the 6 of a replica, or the 23 of the global batch?
 
 
@@ -772,10 +773,10 @@ for divisor in [2, 6, 23]:
     print(f"divided by {divisor:2}: off by", about(gap, 0, 2))
 
 # %% accumulated-read [markdown]
-# The global batch size, as before. It makes no difference on which replica or in which micro-batch an example sits.
+# Only the global batch size agrees, as before. It makes no difference on which replica or in which micro-batch an example is.
 # Divided by 6, the step is 23 / 6 ≈ 3.8 times as large as it should be; divided by 2, it is 11.5 times as large.
 #
-# The *penalty* is another matter. Each micro-batch would compute the whole of it.
+# A *penalty* is a different matter. Each micro-batch would compute the whole of it.
 # So divide it by the number of replicas *and* by the number of micro-batches, or add it once, outside the loop.
 
 # %% note-memory [markdown]
@@ -814,7 +815,7 @@ for divisor in [2, 6, 23]:
 # %% plain-heading [markdown]
 # ## The plain program
 #
-# [`custom_training.py`](../plain/custom_training.py) is this lesson without the course's library, with a distributed data set and its one iterator:
+# [`custom_training.py`](../plain/custom_training.py) is this lesson without the course's library, with a distributed dataset and its one iterator:
 # it trains on four replicas, saves, resumes with a new model, and restores without a strategy.
 
 # %% takeaways [markdown]

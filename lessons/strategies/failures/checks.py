@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,24 @@ _WORKERS = 3
 
 @exercise("failures-resume", right=Callable)
 def resume(answer: Callable[..., Any]) -> str | None:
-    """Restores what all workers see, and says where each saves."""
+    """Restores what all workers see, and says where each saves; it refuses where one of them sees nothing."""
     with tempfile.TemporaryDirectory() as name:
         full, late, empty = (_written(Path(name, str(count)), count) for count in (10, 9, 0))
-        cases = [([empty] * 3, 0), ([full] * 3, 30), ([full, late, full], 27), ([late] * 2 + [empty], 0)]
-        for folders, step in cases:
-            steps, managers = _resumed(answer, folders)
+        for folders, step in [([empty] * 3, 0), ([full] * 3, 30), ([full, late, full], 27)]:
+            steps, calls = _called(answer, folders)
+            _raise_first(calls)
+            managers = [answered(each.result()) for each in calls]
             if hint := _of_managers(managers, folders[0]) or _of_steps(steps, step):
                 return hint
-    return None
+        steps, calls = _called(answer, [late, late, empty])
+        if any(isinstance(each.exception(), ValueError) for each in calls):
+            return None
+        _raise_first(calls)
+        return _(
+            "One worker sees no checkpoint, and the others do. None of them refuses: they restored the steps"
+            " {steps}.",
+            steps=", ".join(map(str, steps)),
+        )
 
 
 def _written(folder: Path, count: int) -> str:
@@ -43,8 +52,8 @@ def _written(folder: Path, count: int) -> str:
     return str(folder)
 
 
-def _resumed(answer: Callable[..., Any], folders: Sequence[str]) -> tuple[list[int], list[Any]]:
-    """Returns what workers have restored, each from a folder as it sees it, and what each call returned."""
+def _called(answer: Callable[..., Any], folders: Sequence[str]) -> tuple[list[int], list[Future[Any]]]:
+    """Returns what workers have restored, each from a folder as it sees it, and how each call ended."""
     tf, numbers = start_tensorflow(), dict[int, int]()
     together = threading.Barrier(_WORKERS, timeout=5.0)
     steps = [tf.Variable(0, dtype=tf.int64) for _worker in folders]
@@ -65,23 +74,28 @@ def _resumed(answer: Callable[..., Any], folders: Sequence[str]) -> tuple[list[i
 
     with ThreadPoolExecutor(_WORKERS) as pool:
         calls = [pool.submit(one, worker) for worker in range(_WORKERS)]
+    return [int(step.numpy()) for step in steps], calls
+
+
+def _raise_first(calls: Sequence[Future[Any]]) -> None:
+    """Raises the error of a call, if there is one: rather that of its own than of having waited in vain."""
     errors = [error for each in calls if (error := each.exception())]
     for error in sorted(errors, key=lambda each: isinstance(each, threading.BrokenBarrierError)):
         if isinstance(error, threading.BrokenBarrierError):
             raise CourseError(
-                _("A worker waits in `smallest`, for others that don't call it."),
-                cure=_("Every worker calls it once, also one that finds nothing."),
+                _("A worker waits in `smallest` for others, which don't call it."),
+                cure=_("Every worker calls it once, even one that finds nothing."),
             ) from None
         raise error
-    return [int(step.numpy()) for step in steps], [answered(each.result()) for each in calls]
 
 
 def _of_managers(managers: Sequence[Any], shared: str) -> str | None:
     kind = start_tensorflow().train.CheckpointManager
     if not all(isinstance(each, kind) and hasattr(each.checkpoint, "step") for each in managers):
         return _(
-            "A worker returns no CheckpointManager of `checkpoint`, so it will not save that. But variables"
-            " of a Keras metric are summed over all workers when they are saved: the others wait for ever."
+            "A worker returns no CheckpointManager of `checkpoint`, so it will not save. But every worker has"
+            " to: a Keras metric, for example, is summed over all workers as it is saved, and the others"
+            " would wait forever."
         )
     folders = [str(Path(each.directory).resolve()) for each in managers]
     if len(set(folders)) < len(folders):
@@ -98,5 +112,5 @@ def _of_steps(steps: Sequence[int], right: int) -> str | None:
             "The workers restored different steps: {steps}. They would train different models.", steps=told
         )
     if steps[0] != right:
-        return _("All restored step {step}, but the newest that all of them see is another.", step=steps[0])
+        return _("All restored step {step}, but that is not the newest that all of them see.", step=steps[0])
     return None

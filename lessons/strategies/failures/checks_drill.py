@@ -21,7 +21,7 @@ HOSTS = ("host0", "host1")
 SETTINGS = ("index", "BATCH", "folder")
 SHARED, OWN = "/mnt/nfs/checkpoints", "/mnt/nas/checkpoints"  # the logs tell which holds them
 _BATCH, _STEPS = 32, 9
-_LIMIT_SECONDS, _GRACE_SECONDS = 180.0, 5.0  # once one has failed the other waits in vain
+_LIMIT_SECONDS, _GRACE_SECONDS = 180.0, 3.0  # once one has failed the other waits in vain
 
 Machines = Mapping[str, Mapping[str, object]]
 
@@ -105,17 +105,17 @@ def drill(answer: Machines) -> str | None:
             "Here that trains, since both machines are one. But the first address in the cluster is that of"
             " host0."
         ): indices == ("1", "0"),
-        _("The index has to say who a machine is: its place in the list of addresses, counted from 0."): (
+        _("The index says who a machine is: its position in the list of addresses, counted from 0."): (
             indices != ("0", "1")
         ),
-        _("Neither machine finds the checkpoint of yesterday: they train from the beginning."): (
+        _("Neither machine finds yesterday's checkpoint: they train from the beginning."): (
             SHARED not in folders
         ),
-        _("Only one of the machines finds a checkpoint: the logs tell which."): len(set(folders)) > 1,
-        _("The machines have two different batches: no line of the log has as many examples as yesterday."): (
-            len(set(batches)) > 1
-        ),
-        _("They agree on the batch. But the training of yesterday had another one: see its last line."): (
+        _("Only one of the machines finds a checkpoint. The logs show which one."): len(set(folders)) > 1,
+        _(
+            "The machines have different batch sizes: no line of the logs has yesterday's number of examples."
+        ): (len(set(batches)) > 1),
+        _("They agree on the batch size, but yesterday's was different: see the last line of its log."): (
             batches != (str(_BATCH),) * 2
         ),
     }

@@ -2,19 +2,22 @@
 # # When a machine dies
 #
 # It's three in the morning, and one of your sixteen machines has just run out of memory.
-# Whether you lose five minutes or the whole night was decided before you started, by some fifty lines about who saves what, and where.
+# Whether you lose five minutes or the whole night was decided before you started.
+# A few lines of your program decide it: the ones that say who saves what, and where.
 #
-# In this lesson you write those lines.
-# Then you kill a worker, you warn one that its time is up, you wait for one that never comes, and you hand the whole thing to a batch system that starts it again.
-# One question runs through it all: *what do the others do, and what is lost?*
+# In this lesson you kill a worker, and see how much is lost.
+# Then you take the saving and restoring code apart, one question at a time, and write the hardest part of it yourself.
+# You warn a worker that its time is nearly up, and you start a cluster in which one worker never shows up.
+# At the end you hand the whole run to a batch system, which restarts it at night for you.
+# One question runs through it all: *what do the other workers do, and what is lost?*
 #
 # **After this lesson you can**
 #
-# - save and resume a training run of several workers, so that of its steps a crash costs you only those since the last checkpoint;
+# - save and resume a training run of several workers, so that a failure costs you only the steps since the last checkpoint;
 # - find out why a cluster hangs when nothing is printed;
 # - write a batch script that saves before its time is up, and goes back into the queue.
 #
-# **Time:** 40 minutes, exercises included.
+# **Time:** 40 minutes.
 # **You need to know:** several workers that train together, and `TF_CONFIG` ({lesson:workers}); what belongs to the state of a run ({lesson:a_run}).
 
 # %%
@@ -28,25 +31,27 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% one-dies [markdown]
 # ## One of two dies
 #
-# We start with the finished program of {lesson:workers}. Two workers share each batch of 32 examples; there are 96 examples, so an epoch has three steps.
-# Three options are new. `--pause` makes steps slow enough to kill a worker after the one we choose; `folder` and `--patience` wait for their turn.
-# The program doesn't save anything yet.
+# You know the program from {lesson:workers}: two workers share each batch of 32 examples, and 96 examples make an epoch of three steps.
 #
-# Each machine is a process here, as before. The next two cells make a folder beside this notebook, and write the program into it.
+# Now the program also saves. At the end of each epoch it writes a checkpoint, and when it starts, it resumes from the newest one.
+# How it does this is the subject of the lesson, and you'll read it piece by piece.
+#
+# As before, each process stands in for a machine. The next two cells are folded. They make a folder beside this notebook, and write the whole program into it.
+# In the program's last part, from `if step > 0` on, the comment `# new` marks the lines that {lesson:workers} didn't have.
 
 # %% programs tags=["known"]
 from pathlib import Path
 
 tf = course_lib.start_tensorflow()
+
 programs = Path("failures_programs")
 programs.mkdir(exist_ok=True)
 # The cells below overwrite these
-names = ["first", "folders", "restore", "agree", "sigterm", "loop"]
-for name in [*names, "place"]:
-    (programs / f"{name}.py").touch()
+for name in ["worker.py", "place.py"]:
+    (programs / name).touch()
 
-# %% first tags=["known"]
-# %%writefile failures_programs/first.py
+# %% worker tags=["known"]
+# %%writefile failures_programs/worker.py
 """One of several workers; TF_CONFIG says which.
 
 python worker.py [FOLDER] [--steps 6] [--examples 96] [--replicas 2]
@@ -132,125 +137,6 @@ def train_step(x, y):
     return loss, examples, mine
 
 
-step = tf.Variable(0, dtype=tf.int64)
-while step < options.steps:
-    epoch, at = divmod(int(step), steps_per_epoch)
-    left = batches(epoch).skip(at).take(options.steps - int(step))
-    for batch in strategy.experimental_distribute_dataset(left):
-        loss, examples, mine = train_step(*batch)
-        step.assign_add(1)
-        mine = strategy.experimental_local_results(mine)
-        counts = f"examples {examples} mine {sum(map(int, mine))}"
-        print(f"step {int(step)} loss {loss:.9f} {counts}", flush=True)
-        time.sleep(options.pause)
-
-# %% undisturbed-text [markdown]
-# First a run that nobody disturbs. We keep its losses: a run that we interrupt and resume should have the same ones.
-
-# %% undisturbed
-from lessons.strategies.launcher import Cluster
-
-
-def run(*command):
-    with Cluster(command, {"worker": 2}) as cluster:
-        return cluster.wait()
-
-
-report = run(programs / "first.py")
-undisturbed = report["worker 0"].losses
-report
-
-# %% undisturbed-read [markdown]
-# Both workers print the same loss after each step, because it is a sum over both. `examples` is the size of the batch, and `mine` says how many of its 32 examples a worker has had: 16.
-#
-# Now the same again. But when both have taken step 4, worker 1 gets SIGKILL.
-# That is the signal that Linux sends to a process when memory runs out, and no program can catch it.
-# The cell of the answer does it, and takes up to 20 seconds.
-
-
-# %% kill
-def kill_worker_1_after_step_4(*command):
-    with Cluster([*command, "--pause", 1], {"worker": 2}) as cluster:
-        cluster.wait_for("worker 0", "step 4 ")
-        cluster.wait_for("worker 1", "step 4 ")
-        cluster.kill("worker 1")
-        return cluster.wait(), cluster.log("worker 0")
-
-# %% predict-kill [markdown]
-# Two workers train together under `MultiWorkerMirroredStrategy`. After step 4 worker 1 is killed, and nobody starts it again.
-# What does worker 0 do?
-#
-# - [ ] `continues` It trains on alone, with its half of each batch.
-#   It can't. Each step has an all-reduce, which needs a number from every worker.
-# - [ ] `waits` It waits for worker 1, in silence.
-#   It would if the connection just fell silent and nobody asked. But the workers send each other heartbeats.
-# - [x] `error` It ends with an error.
-#   The all-reduce of step 5 needs worker 1. TensorFlow notices within seconds that the process is gone (if its whole machine froze, after about a minute). Then this all-reduce fails, and every later one too.
-
-# %% reveal-kill
-killed, log = kill_worker_1_after_step_4(programs / "first.py")
-status = killed["worker 0"].status
-if status is None:
-    outcome = "waits"
-elif status == 0:
-    outcome = "continues"
-else:
-    outcome = "error"
-reveal("failures-kill", outcome)
-
-# %% kill-why [markdown]
-# That is good news: an error you can act on. Here is what both have printed, and the reason that TensorFlow gives in the log of worker 0:
-
-# %% killed
-print(killed)
-print()
-reason = log.split("aborted by: ")[-1].split(" Check")[0]
-print(reason.replace(": ", ":\n"))
-
-# %% killed-read [markdown]
-# The machine of worker 0 is healthy, and worker 0 is the one with an error. Worker 1, which caused it, has none: it was killed before it could write one.
-# So read the reason, not the traceback: it names `task:1`. (At another moment you may only find `Socket closed`.)
-# And when many workers fail, pass over all that ended with `UnavailableError`: they are the victims. Look for the one that ended in another way, by a signal or by an error of its own.
-#
-# Could worker 0 catch the error and wait for a new worker 1? No. In its process every later all-reduce fails as well.
-# So the only way on is to end them all, and start them all again. All four steps are gone.
-#
-# ## What we want instead
-#
-# Let both save a checkpoint at the end of each epoch, that is after steps 3 and 6. Then the same accident looks like this:
-
-# %% killed-picture
-from lessons.strategies.failures.picture import killed_picture
-
-killed_picture()
-
-# %% killed-picture-read [markdown]
-# Time runs to the right. (Step 5, whose all-reduce fails, has no bar.) The price of the accident is one step: step 4 is done twice. With a checkpoint every 500 steps it would be up to 500.
-#
-# You know from {lesson:a_run} how one process saves a checkpoint. With several workers there are four questions to answer.
-# Each answer is short, and gets a file of its own. At the end we join the files into one program.
-#
-# ## Who saves where?
-#
-# Left to itself, the program has every worker save into the same folder; it is the same program, after all.
-# Then two processes write the same file at the same time.
-# We tried that with `model.save("model.keras")`: two workers, eight attempts. Four of the eight files were damaged, and *not one of the saves raised an error*.
-# You would have found out when you tried to load one. `tf.train.Checkpoint`, which we use, is less fragile, but makes no promise either.
-#
-# So should worker 0 save alone? With this model it could. But some variables are summed over all workers when they are saved, such as those of a Keras metric (`metric.variables`).
-# If your checkpoint holds one, worker 0 waits inside `save`, for workers that never call it.
-#
-# So **all workers save, and only worker 0 saves into the folder that counts**:
-#
-# | | saves into | restores from |
-# | --- | --- | --- |
-# | worker 0 | the shared folder | the shared folder |
-# | every other worker | a folder of its own, which nobody reads | the shared folder |
-#
-# (The folders that nobody reads are left behind in the machine's temporary folder. Clear it now and then.)
-
-# %% folders
-# %%writefile failures_programs/folders.py
 assert resolver.task_type != "chief", "call every task `worker`"
 folder = options.folder or tempfile.mkdtemp()
 own_folder = folder if worker == 0 else tempfile.mkdtemp()
@@ -266,36 +152,12 @@ manager = tf.train.CheckpointManager(
     max_to_keep=3,
 )
 
-# %% folders-read [markdown]
-# (The first line refuses clusters that have a `chief`. That task has number 0, too, so two would save into `folder`.)
-#
-# ## Who restores what?
-#
-# Everybody restores the newest checkpoint, and everybody from the *shared* folder, since only the checkpoints there count.
-# If the newest one lacks a variable of ours, the last line raises an error.
-# It isn't `assert_consumed` as in {lesson:own_steps}, which would raise one for nothing: a handler that we meet soon adds a count of its own to every checkpoint, and no variable of ours takes it.
 
-# %% restore
-# %%writefile failures_programs/restore.py
 newest = tf.train.latest_checkpoint(folder)
 if newest is not None:
     checkpoint.restore(newest).assert_existing_objects_matched()
 
-# %% restore-read [markdown]
-# That is why a cluster needs a network file system: one folder that every machine can see.
-# What if one machine has mounted another folder, or sees the newest file a few seconds late?
-#
-# ## Do all agree?
-#
-# TensorFlow doesn't compare what the workers have restored. One of them could go on from step 3 and the other from step 0.
-# From then on their weights differ, and nothing tells you: both print the same loss, for it is the sum over both.
-#
-# So we compare. All workers add up their steps, by an all-reduce. If the steps differ, some worker's step isn't the average.
-# That worker stops, and when one stops, all stop.
 
-
-# %% agree
-# %%writefile failures_programs/agree.py
 @tf.function
 def total(number):
     numbers = strategy.run(tf.identity, (number,))
@@ -310,96 +172,31 @@ average = int(total(step.read_value())) / workers
 if int(step) != average:
     raise ValueError(f"step {int(step)}, on average {average:g}")
 
-# %% agree-read [markdown]
-# The all-reduce does us a second service. Nobody gets past it before all have restored,
-# so worker 0 can't write a new checkpoint, and delete an old one, while another worker still reads.
-# Such a place, where everybody waits for everybody, is called a **barrier**. We need two more of them, hence the function.
-# (Only the steps are compared. Step 6 of this run and step 6 of another one would pass: give each run a folder of its own.)
 
-# %% resume-text [markdown]
-# **Exercise 1.** Our program refuses to train when the workers restore different steps.
-# That is safe. But if one machine merely sees the newest checkpoint late, your job ends with an error at three in the morning. Do better:
-# write `resume(worker, checkpoint, folder, smallest)`, which every worker calls with its own `worker` and with its own view of the shared `folder`.
-#
-# - It restores the newest checkpoint that *all* workers see. If there is none, it restores nothing.
-# - It returns the `tf.train.CheckpointManager` with which this worker will save. Assume that `checkpoint` holds the variables of a Keras metric.
-#
-# Checkpoints are called `ckpt-1`, `ckpt-2` and so on; the newest three are kept. `numbers_in(folder)` lists the numbers that a worker sees.
-# `smallest(number)` is an all-reduce that takes the minimum: it waits until every worker has called it, and gives each of them the smallest of their numbers.
-# You may assume that whoever sees a checkpoint also sees the two before it. (After the exercise our program goes on with `restore.py`.)
-
-# %% numbers-in
-import tempfile
-
-
-def numbers_in(folder):
-    numbers = []
-    for index in Path(folder).glob("ckpt-*.index"):
-        numbers.append(int(index.stem.removeprefix("ckpt-")))
-    return numbers
-
-# %% exercise-resume
-def resume(worker, checkpoint, folder, smallest):
-    # solution begin
-    newest = smallest(max(numbers_in(folder), default=0))
-    if newest > 0:
-        checkpoint.restore(f"{folder}/ckpt-{newest}")
-    own_folder = folder if worker == 0 else tempfile.mkdtemp()
-    return tf.train.CheckpointManager(
-        checkpoint,
-        own_folder,
-        max_to_keep=3,
-    )
-    # solution end
-
-# %%
-check("failures-resume", resume)
-
-# %% sigterm-text [markdown]
-# ## And what about SIGTERM?
-#
-# Some ends are announced. When a job's time is up, or when a cheaper machine is taken back (it is *preempted*), Slurm and Kubernetes first send SIGTERM, and SIGKILL some time later.
-# In this **grace period** you can save, if the program listens. Ours doesn't:
-# a process that has made a `MultiWorkerMirroredStrategy` ignores SIGTERM, unless you handle the signal.
-#
-# `PreemptionCheckpointHandler` does. If one worker gets the signal, it tells the others, they agree on a step, and after that step all save.
-# Then the handler calls our function `leave`, in each of the processes.
-#
-# There is a trap. When you create the handler, it *restores*: whatever lies in the folder of the manager that you give it.
-# With `manager`, worker 0 would load the newest checkpoint at this point and the others nothing, *after* all have agreed. Had your `resume` settled on an older one, that would be undone in worker 0 alone.
-# So we give it a manager whose folder is empty, and tell it by `save_fn` to save with ours:
-
-
-# %% sigterm
-# %%writefile failures_programs/sigterm.py
 def leave():
     print(f"SIGTERM: saved after step {int(step)}", flush=True)
     barrier()  # wait until all have saved
     raise SystemExit(75)
 
 
-empty = tf.train.CheckpointManager(
+# A new handler restores what its manager's folder holds
+empty_manager = tf.train.CheckpointManager(
     checkpoint,
     tempfile.mkdtemp(),
     max_to_keep=1,
 )
-preemption = tf.distribute.experimental
-handler = preemption.PreemptionCheckpointHandler(
+experimental = tf.distribute.experimental
+when_preempted = experimental.TerminationConfig(
+    save_fn=manager.save,
+    exit_fn=leave,
+)
+handler = experimental.PreemptionCheckpointHandler(
     resolver,
-    empty,  # it restores what is there: nothing
-    termination_config=preemption.TerminationConfig(
-        save_fn=manager.save,
-        exit_fn=leave,
-    ),
+    empty_manager,
+    termination_config=when_preempted,
 )
 
-# %% sigterm-read [markdown]
-# `leave` ends the process with the exit status 75. Unix calls it `EX_TEMPFAIL`: a temporary failure, try again.
-#
-# The last piece is the loop. What is new in it is marked:
 
-# %% loop
-# %%writefile failures_programs/loop.py
 if step > 0:  # new
     print(f"resumes after step {int(step)}", flush=True)
 while step < options.steps:
@@ -418,39 +215,111 @@ while step < options.steps:
     manager.save()  # new, at the end of an epoch
 barrier()  # new: nobody ends early
 
-# %% loop-read [markdown]
-# After each step the handler asks whether a signal has come. All save after each epoch, and after the last step. (What `faulthandler` is for comes later.)
-# The barrier at the end lets nobody leave early: a worker that ends while another is still in a step makes that step fail, just as if it had been killed.
-#
-# Now we take `first.py` up to its loop, and add the five pieces:
+# %% undisturbed-text [markdown]
+# First comes an uninterrupted run of three epochs. A run that is interrupted and resumed should have the same losses, so these are our baseline:
 
-# %% joined tags=["known"]
-start = (programs / "first.py").read_text()
-parts = [start.split("step = tf.Variable")[0].strip()]
-for name in ["folders", "restore", "agree", "sigterm", "loop"]:
-    parts.append((programs / f"{name}.py").read_text().strip())
+# %% undisturbed
+from lessons.strategies.launcher import Cluster
 
 program = programs / "worker.py"
-program.write_text("\n\n\n".join(parts) + "\n")
-print(len(program.read_text().splitlines()), "lines")
 
-# %% joined-read [markdown]
-# Some fifty of these lines are new. The whole program is also in [`worker.py`](../plain/worker.py).
+
+def run(*arguments):
+    with Cluster([program, *arguments], {"worker": 2}) as cluster:
+        return cluster.wait()
+
+
+report = run("--steps", 9)
+baseline = report["worker 0"].losses
+report
+
+# %% undisturbed-read [markdown]
+# The loss falls from 2.34 to 0.84. Both workers print the same loss: each computes its share, and an all-reduce adds the two shares up.
+# Each worker handled 16 of the 32 examples in every batch.
 #
-# ## Kill it again
+# Now the failure. This time the program gets a folder for its checkpoints, and takes six steps.
+# The option `--pause 0.5` makes it wait half a second after each step, so that we can kill a worker between two steps.
+# When both workers have taken step 4, worker 1 gets SIGKILL, as if its machine had run out of memory ({lesson:a_run}).
 #
-# The same accident, this time with a folder for checkpoints. Then we start both workers once more:
+# Make your prediction first. The cell after it runs the experiment, which takes up to 20 seconds.
+
+# %% predict-kill [markdown]
+# Two workers train together under `MultiWorkerMirroredStrategy`. After step 4 worker 1 is killed, and nobody starts it again.
+# What does worker 0 do?
+#
+# - [ ] `continues` It trains on alone, with its half of each batch.
+#   It can't. Each step has an all-reduce, which needs a number from every worker.
+# - [ ] `waits` It waits for worker 1, in silence.
+#   It would, if it never noticed. But each worker keeps sending heartbeats, short messages that say "still alive", and a killed process sends none.
+# - [x] `UnavailableError` It ends with an error.
+#   Each worker keeps sending heartbeats, short messages that say "still alive". Within about ten seconds TensorFlow notices that worker 1's have stopped. Then the next all-reduce, which needs worker 1, fails, and so does every one after it.
+
+# %% reveal-kill
+import tempfile
+
+kept = tempfile.mkdtemp()
+command = [program, kept, "--pause", 0.5]
+with Cluster(command, {"worker": 2}) as cluster:
+    cluster.wait_for("worker 0", "step 4 ")
+    cluster.wait_for("worker 1", "step 4 ")
+    cluster.kill("worker 1")
+    killed = cluster.wait()
+
+reveal("failures-kill", killed["worker 0"].error)
+
+# %% kill-why [markdown]
+# An error is good news, because you can act on it. Here is what both workers printed:
+
+# %% killed
+killed
+
+# %% killed-read [markdown]
+# Worker 0, whose machine is healthy, has the error. Worker 1, where the trouble was, has none: it was dead before it could write one.
+# So the worker that complains is not the one that broke. To find the one that did, look in worker 0's log for the reason that TensorFlow gives:
+
+# %% reason
+log = cluster.log("worker 0")
+start = log.rfind("Error reported from")  # up to here it's a stack
+for line in log[start:].splitlines()[:3]:
+    print(line)
+
+# %% reason-read [markdown]
+# The machine to look at is `task:1`. The first line says `Error reported from` this task, but a dead worker reports nothing.
+# It was worker 0 that noticed: it runs TensorFlow's *coordination service*, which collects the heartbeats of all tasks.
+# The second line lists the tasks whose heartbeats have stopped, and the third says what to do: look in the log of that task.
+#
+# When many workers fail at once, skip every one that ended with `UnavailableError`. Those are the bystanders.
+# Look for the worker that ended differently, by a signal or by an error of its own.
+
+# %% note-socket [markdown]
+# My log says only "Socket closed". Where is the reason?
+#
+# Sometimes there isn't one: if the connection breaks at the wrong moment, "Socket closed" is all you get.
+# Then compare how the workers ended, as above.
+
+# %% resumed-text [markdown]
+# ## What is lost?
+#
+# Could worker 0 catch the error, and wait for a new worker 1? No, because every later all-reduce in its process would fail as well.
+# We have to end all workers, and start them all again. Let's do that, with the same folder:
 
 # %% resumed
-kept = tempfile.mkdtemp()
-killed, log = kill_worker_1_after_step_4(program, kept)
-resumed = run(program, kept)
+resumed = run(kept)
 resumed
 
 # %% resumed-read [markdown]
-# Both resume after step 3, and step 4 comes a second time, just as in the picture. But is it still the same training run?
-# Let's compare the losses of both parts with those of the run that nobody disturbed:
+# Both resume after step 3, where the last checkpoint was written. Here is the whole run as a picture, with time running to the right:
 
+# %% killed-picture
+from lessons.strategies.failures.picture import killed_picture
+
+killed_picture()
+
+# %% killed-picture-read [markdown]
+# The first flag is the checkpoint after step 3, at the end of the first epoch. Both workers resume from it, so step 4 is done twice.
+# This one step is what the failure cost. With a checkpoint every 500 steps it could be 500 steps, and without any checkpoint it would be the whole run.
+#
+# But is it still the same training run? Let's compare the losses of both parts with the baseline:
 
 # %% same-losses
 def compare(*parts):
@@ -458,62 +327,350 @@ def compare(*parts):
     for losses in parts:
         print("steps", *losses)
         for step, loss in losses.items():
-            if loss != undisturbed[step]:
+            if loss != baseline[step]:
                 same = False
-    print("losses as undisturbed:", same)
+    print("same losses as the baseline:", same)
 
 
 compare(killed["worker 0"].losses, resumed["worker 0"].losses)
 
 # %% same-losses-read [markdown]
-# All losses are the same, step 4 both times, and in all nine decimals that the program prints (the report shows two).
-# The whole state of the run came back: the weights, Adam's slots and `step` from the checkpoint;
-# the order of the examples, because it follows from the number of the epoch. `skip` leaves out what was done, so no example was lost or seen twice.
+# Every loss matches the baseline, and step 4 gave the same loss both times. The reports round to two decimals; the comparison uses all nine that the program prints.
 #
-# Was step 4 a lucky moment? In a test we kill a worker at twenty random moments, some of them in the middle of a save. Each time the run resumes with the undisturbed losses.
+# So the whole state of the run came back. The weights, Adam's slots and the step number were in the checkpoint.
+# The position in the data wasn't saved. It doesn't have to be, because the loop works it out from the step number:
 #
-# ## A warning in time
+# ```python
+# epoch, at = divmod(int(step), steps_per_epoch)
+# left = batches(epoch).skip(at).take(options.steps - int(step))
+# ```
 #
-# Now the gentler end. Worker 1 gets SIGTERM after step 2, and worker 0 gets no signal at all. When do they save?
-# Worker 1 finds the signal after step 3, and proposes the end of the *next* step, since worker 0 may have begun it already. Worker 0 hears of it, and both save after step 4:
+# After step 3, `divmod(3, 3)` is `(1, 0)`: epoch 1, counted from 0, with no batches done yet.
+# After step 4 it would be `(1, 1)`, and `skip(1)` would leave out the batch that is done.
+# The order of the examples follows from the epoch number. So step 4 gets the same batch again, and no batch is skipped.
+#
+# Were we lucky with step 4? A test of this course kills a worker twenty times at random, sometimes in the middle of a save.
+# Each time the resumed run has the losses of the uninterrupted one.
+
+# %% note-fewer [markdown]
+# Must there be as many workers as before?
+#
+# No. The checkpoint says nothing about the workers, and a batch has 32 examples for any number of them.
+# One worker, or three, would go on with the same losses up to rounding, as {lesson:any_mesh} did with other meshes.
+
+# %% who-saves [markdown]
+# ## Who saves where?
+#
+# What if both workers simply call `model.save("model.keras")`? That is what happens if you run the same program everywhere and don't think about it.
+# We tried it eight times. Four of the eight files were damaged, and *not one save raised an error*. You would have found out when you tried to load one.
+#
+# What went wrong? Two processes wrote the same file at the same time. Our program uses `tf.train.Checkpoint`, which is sturdier.
+# But nothing guarantees that two processes can safely write to one folder with it, either.
+# From {lesson:a_run} you know how one process saves and resumes. With several workers three questions arise: who saves where, who restores what, and do all agree?
+#
+# Should worker 0 save alone? No, because saving can itself involve an all-reduce. A Keras metric, for example, is summed over the workers as it is saved.
+# If worker 0 called `save` alone, it would wait there for the others forever.
+#
+# That leaves one way. **All workers save, and only worker 0 saves into the folder that counts:**
+
+# %% who-saves-picture
+from lessons.strategies.failures.picture import saves_picture
+
+saves_picture()
+
+# %% who-saves-read [markdown]
+# In the program, `folder` is the shared folder, and `own_folder` is the one into which this worker saves:
+#
+# ```python
+# folder = options.folder or tempfile.mkdtemp()
+# own_folder = folder if worker == 0 else tempfile.mkdtemp()
+# step = tf.Variable(0, dtype=tf.int64)
+# checkpoint = tf.train.Checkpoint(
+#     model=model,
+#     optimizer=optimizer,
+#     step=step,
+# )
+# manager = tf.train.CheckpointManager(
+#     checkpoint,
+#     own_folder,
+#     max_to_keep=3,
+# )
+# ```
+#
+# At the end of an epoch, every worker calls `manager.save()`. The manager keeps the last three checkpoints in its folder.
+
+# %% note-chief [markdown]
+# What if my cluster has a task called `chief`?
+#
+# The chief has index 0, and so has the first worker, so both would save into `folder`.
+# That's why `worker.py` has an `assert` that refuses such a cluster. Call every task `worker`.
+
+# %% restore-text [markdown]
+# ## Who restores what?
+#
+# Everybody restores the newest checkpoint, and everybody takes it from the *shared* folder, where worker 0 has saved:
+#
+# ```python
+# newest = tf.train.latest_checkpoint(folder)
+# if newest is not None:
+#     checkpoint.restore(newest).assert_existing_objects_matched()
+# ```
+#
+# The assertion raises an error if the checkpoint lacks one of our variables.
+#
+# `latest_checkpoint` reads the file `checkpoint`, of which {lesson:a_run} warned you: with variables on a mesh, TensorFlow may write it too early.
+# Without a mesh it is written last, so after a kill it names a checkpoint that is whole.
+#
+# Every worker reads what worker 0 has written on a different machine. That's why a cluster needs a network file system: one folder that all machines see.
+
+# %% note-latest [markdown]
+# What if that file names a checkpoint that isn't there?
+#
+# Somebody may have deleted the checkpoint, or the machine lost power before the disk had it. Then `latest_checkpoint` returns `None`, to all workers alike.
+# They agree on step 0, and the run starts over without an error. The only sign is a line that is missing: `resumes after step`.
+# Where a run matters, call `newest` of {lesson:a_run} instead. It falls back to the checkpoint before.
+
+# %% note-consumed [markdown]
+# Why not `assert_consumed`?
+#
+# {Lesson:own_steps} uses it, but here it would raise an error although nothing is wrong.
+# A handler, which you'll meet below, adds a counter of its own to each checkpoint, and our `checkpoint` has no variable for this counter.
+
+# %% agree-text [markdown]
+# ## Do all agree?
+#
+# Suppose that one machine has mounted the wrong folder. Its worker finds no checkpoint there and starts from step 0, while the other resumes from step 6.
+# TensorFlow doesn't compare what they have restored. Their weights differ from now on, and no log shows it: both print the same loss, the sum of the two shares.
+#
+# The program therefore compares the steps itself, with an all-reduce. `total` adds up a number over all workers:
+#
+# ```python
+# @tf.function
+# def total(number):
+#     numbers = strategy.run(tf.identity, (number,))
+#     return strategy.reduce("SUM", numbers, axis=None)
+# ```
+#
+# `strategy.reduce` needs values that come from replicas. So we first run a function on each replica that does nothing but return the number: `tf.identity`.
+#
+# If all have restored the same step, the average is that step:
+#
+# ```python
+# average = int(total(step.read_value())) / workers
+# if int(step) != average:
+#     raise ValueError(f"step {int(step)}, on average {average:g}")
+# ```
+#
+# With 6 and 0 the average is 3, and no worker is at step 3:
+
+# %% agree-picture
+from lessons.strategies.failures.picture import agree_picture
+
+agree_picture()
+
+# %% refused-text [markdown]
+# Let's try it. Worker 0 gets the folder of the run that we killed and resumed, which is at step 6. Worker 1 gets an empty one:
+
+# %% refused
+elsewhere = {"worker 1": [program, tempfile.mkdtemp()]}
+command = [program, kept]
+with Cluster(command, {"worker": 2}, others=elsewhere) as cluster:
+    cluster.wait()
+for worker in ["worker 0", "worker 1"]:
+    for line in cluster.log(worker).splitlines():
+        if line.startswith("ValueError"):
+            print(worker, line)
+
+# %% refused-read [markdown]
+# Both end before they train, and each error says which step its worker had restored.
+#
+# With sixteen workers, one of them may happen to equal the average. But unless all agree, at least one doesn't.
+# That one ends, and without it everyone else's next all-reduce fails, as you saw above.
+#
+# The check compares step numbers, and nothing else. If two workers restored step 6 of two *different* runs, it would notice nothing. So give every run a folder of its own.
+#
+# The all-reduce has a second use. No worker gets past it before every worker has restored,
+# so worker 0 can't write a new checkpoint and delete an old one while another worker is still reading it.
+# A place where everybody waits for everybody is called a **barrier**. Any all-reduce is one, even if nobody needs the sum:
+#
+# ```python
+# def barrier():
+#     total(tf.constant(0.0))
+# ```
+#
+# The program ends with a barrier, too. Otherwise one worker might end while the other is still in its last step, and that step would fail as if a worker had been killed.
+
+# %% resume-text [markdown]
+# **Exercise 1.** Now suppose that all have the right folder, but one machine sees the newest checkpoint a few seconds late. The program refuses to train.
+# That is safe, but your job ends with an error at three in the morning. Do better!
+# Write `resume(worker, checkpoint, folder, smallest)`. Every worker calls it with its own number, `worker`. The `folder` is the same for all, but they may not all see the same files in it yet.
+#
+# - It restores the newest checkpoint that *all* workers see. If nobody sees one, the run is new, and it restores nothing.
+# - If one worker sees no checkpoint at all and another does, somebody probably has the wrong folder. Starting from step 0 would throw the run away, so a worker that sees a checkpoint raises a `ValueError`. The others then end in their next all-reduce.
+# - It returns the `tf.train.CheckpointManager` with which this worker will save. Remember that every worker has to call `save`.
+#
+# You have two helpers. `numbers_in(folder)` lists the checkpoints that this worker sees: `[2, 3, 4]` stands for `ckpt-2`, `ckpt-3` and `ckpt-4`.
+# `smallest(number)` is an all-reduce that takes the minimum: it waits until every worker has called it, and gives each of them the smallest of their numbers.
+#
+# A manager keeps three checkpoints, and a worker that sees one of them also sees the older ones.
+
+# %% numbers-in
+def numbers_in(folder):
+    numbers = []
+    for file in Path(folder).glob("ckpt-*.index"):
+        _, number = file.stem.split("-")  # of "ckpt-3"
+        numbers.append(int(number))
+    return sorted(numbers)
+
+# %% exercise-resume
+def resume(worker, checkpoint, folder, smallest):
+    # solution begin
+    mine = max(numbers_in(folder), default=0)
+    newest = smallest(mine)
+    if newest == 0 and mine > 0:
+        raise ValueError("another worker sees no checkpoint")
+    if newest > 0:
+        checkpoint.restore(f"{folder}/ckpt-{newest}")
+    own_folder = folder if worker == 0 else tempfile.mkdtemp()
+    return tf.train.CheckpointManager(
+        checkpoint,
+        own_folder,
+        max_to_keep=3,
+    )
+    # solution end
+
+# %%
+check("failures-resume", resume)
+
+# %% note-resume [markdown]
+# Why does our solution work?
+#
+# `smallest` gives all workers the same number: the newest checkpoint of the worker that is furthest behind.
+# All of them see this checkpoint, because whoever sees a newer one also sees the older ones.
+#
+# Every worker calls `smallest`, even one that sees no checkpoint and passes 0. A worker that passes 2 and gets back 0 knows that somebody sees nothing.
+# And every worker gets a manager, because everyone has to call `save`.
+
+# %% late-text [markdown]
+# Does your function keep the job alive? `with_resume` copies the program, and puts `resume` in the place of the lines that made the manager and restored. (If yours isn't right yet, it takes ours.)
+
+# %% resuming
+from lessons.strategies.failures.resuming import with_resume
+
+resuming = programs / "resuming.py"
+written = resuming.write_text(with_resume(program, resume))
+
+# %% late-folder-text [markdown]
+# Worker 0 sees the whole folder. Worker 1 sees a copy of it in which `ckpt-2`, the checkpoint after step 6, is still missing:
+
+# %% late
+import shutil
+
+full, late = tempfile.mkdtemp(), tempfile.mkdtemp()
+for copy in [full, late]:
+    shutil.copytree(kept, copy, dirs_exist_ok=True)
+for file in Path(late).glob("ckpt-2.*"):
+    file.unlink()
+
+behind = {"worker 1": [resuming, late, "--steps", 9]}
+command = [resuming, full, "--steps", 9]
+with Cluster(command, {"worker": 2}, others=behind) as cluster:
+    both = cluster.wait()
+print(both)
+print()
+compare(both["worker 0"].losses)
+
+# %% late-read [markdown]
+# Both resume after step 3, from the newest checkpoint that worker 1 sees. Steps 4 to 6 are done again, with the same losses. That is the price, and the job goes on.
+
+# %% warned-text [markdown]
+# ## SIGTERM comes first
+#
+# Not every failure comes without notice. When a job's time is up, systems that run jobs, such as Slurm and Kubernetes, first send SIGTERM, and SIGKILL some time later.
+# Cloud providers do the same with *spot machines*, which are cheaper because the provider may reclaim them at any time. A reclaimed machine is said to be *preempted*.
+# The time between the two signals is the **grace period**. It is long enough to save, if the program listens.
+#
+# Suppose that only worker 1 gets the signal. All workers have to save, and all after the same step. Which step will that be? This is how they settle it:
 
 # %% warned-picture
 from lessons.strategies.failures.picture import warned_picture
 
 warned_picture()
 
+# %% warned-picture-read [markdown]
+# Worker 1 gets SIGTERM after step 2, and notices it when step 3 is done. By then worker 0 may already be in step 4,
+# so worker 1 proposes to save after step 4 (the arrow). Both do, and both end with exit status 75.
+# The flag after step 3 is the usual checkpoint, at the end of an epoch.
+#
+# In TensorFlow, `PreemptionCheckpointHandler` does all this. It is a signal handler: it catches SIGTERM.
+# Without it the signal would do nothing, because under `MultiWorkerMirroredStrategy` a process ignores SIGTERM.
+#
+# You tell the handler how to save and how to leave. It also wants a manager, and restores at once whatever is in this manager's folder.
+# We have restored already, so we give it a manager with an empty folder:
+#
+# ```python
+# empty_manager = tf.train.CheckpointManager(
+#     checkpoint,
+#     tempfile.mkdtemp(),
+#     max_to_keep=1,
+# )
+# experimental = tf.distribute.experimental
+# when_preempted = experimental.TerminationConfig(
+#     save_fn=manager.save,
+#     exit_fn=leave,
+# )
+# handler = experimental.PreemptionCheckpointHandler(
+#     resolver,
+#     empty_manager,
+#     termination_config=when_preempted,
+# )
+# ```
+#
+# After each step the loop asks the handler whether it is time to save:
+#
+# ```python
+# handler.save_checkpoint_if_preempted()
+# ```
+#
+# If it is, the handler calls `manager.save` and then `leave`, in each of the processes. `leave` is a function of ours:
+#
+# ```python
+# def leave():
+#     print(f"SIGTERM: saved after step {int(step)}", flush=True)
+#     barrier()
+#     raise SystemExit(75)
+# ```
+#
+# The barrier makes it wait until all have saved. On Unix, exit status 75 is called `EX_TEMPFAIL`: a temporary failure, try again. Now let's send SIGTERM to worker 1:
+
 # %% warned
-folder = tempfile.mkdtemp()
-command = [program, folder, "--pause", 1]
+preempted_folder = tempfile.mkdtemp()
+command = [program, preempted_folder, "--pause", 0.5]
 with Cluster(command, {"worker": 2}) as cluster:
     cluster.wait_for("worker 1", "step 2 ")
     cluster.terminate("worker 1")
-    warned = cluster.wait()
-
-for task in warned.tasks:
-    print(task.task, "status", task.status, "|", task.lines[-1])
-resumed = run(program, folder)
-compare(warned["worker 0"].losses, resumed["worker 0"].losses)
+    preempted = cluster.wait()
+preempted
 
 # %% warned-read [markdown]
-# One machine was warned, and both saved, after the same step. No step was done twice: a warning costs nothing but the time to start again.
+# Only worker 1 got the signal, and yet both saved, after the same step. Nothing is lost: a new start goes on with step 5.
+# We do this next, and run into trouble.
 
-# %% note-google [markdown]
-# Is it the same on Google Cloud?
+# %% note-empty [markdown]
+# Why doesn't the handler get `manager`?
 #
-# Not quite, according to its source. On a machine of Google Cloud the handler asks Google's server whether the machine will be taken away, and doesn't wait for a signal.
-# If the machine has no GPUs, it saves nothing. We couldn't try that.
+# If we gave it `manager`, worker 0 would restore a second time, from the shared folder, while the others found nothing in their temporary ones.
+# And it would happen *after* the workers had agreed on a step. Had your `resume` chosen an older checkpoint, worker 0 would now jump to the newest, alone.
+# So the handler gets `empty_manager`, and `save_fn` tells it to save with `manager`.
 
 # %% nothing [markdown]
 # ## Nothing happens
 #
-# So far something always happened: an error, or an exit status. The worst nights are those on which nothing does.
-# You start sixteen machines, and an hour later the log is still empty.
+# So far something always happened: an error, or an exit status. The worst failures are silent.
+# You start sixteen machines, and half an hour later the log is still empty.
 #
-# Let's make that happen. Worker 1 ends before it has even started TensorFlow, as it would on a machine that didn't come up.
-# Worker 0 waits for it in `MultiWorkerMirroredStrategy()`.
-# TensorFlow would wait for an hour, and Ctrl-C doesn't stop it: the call never gives Python a chance to look.
-# That's why the program has these three lines:
+# TensorFlow waits an hour for a worker that doesn't come. Ctrl-C doesn't end the wait, because the call doesn't return to Python.
+# The program therefore sets itself a limit, with three lines that you know from {lesson:workers}:
 #
 # ```python
 # faulthandler.dump_traceback_later(options.patience, exit=True)
@@ -521,68 +678,87 @@ compare(warned["worker 0"].losses, resumed["worker 0"].losses)
 # faulthandler.cancel_dump_traceback_later()
 # ```
 #
-# `faulthandler` is a watchdog that doesn't need Python's main thread. If the strategy isn't there after `--patience` seconds, it prints where the process stands, and ends it.
-# The default is 300 seconds, we take 8. We also let TensorFlow log everything, which this course otherwise turns off:
+# `faulthandler` is Python's watchdog: it works even while the main thread is stuck in a call.
+# If the strategy hasn't been created within `--patience` seconds, the watchdog prints the stack and ends the process.
+#
+# Let's make this happen. We restart the run that received SIGTERM, but this time worker 1's machine never comes up.
+# We also turn on TensorFlow's log in worker 0, which this course otherwise silences. You'll need it in a moment.
 
 # %% hang
-impatient = [program, "--patience", 8]
-does_not_come_up = {"worker 1": ["-c", "pass"]}
-cluster = Cluster(
-    impatient,
-    {"worker": 2},
-    others=does_not_come_up,
-)
-log_all = {"TF_CPP_MIN_LOG_LEVEL": "0", "GRPC_VERBOSITY": "INFO"}
-cluster.set_variables("worker 0", log_all)
+# Give up after 2 seconds, instead of the usual 300
+impatient = [program, preempted_folder, "--patience", 2]
+# Worker 1 runs `python -c pass`, which ends at once
+absent = {"worker 1": ["-c", "pass"]}
+cluster = Cluster(impatient, {"worker": 2}, others=absent)
+verbose = {"TF_CPP_MIN_LOG_LEVEL": "0", "GRPC_VERBOSITY": "INFO"}
+cluster.set_variables("worker 0", verbose)
 with cluster:
     hung = cluster.wait()
 hung
 
 # %% hang-read [markdown]
-# Not a line from worker 0, not even `worker 0 of 2`. *Timeout* means that the watchdog ended it. (Worker 1 just ended: a process that does nothing stands for the missing machine.) For whom did it wait? Its log knows:
-
-# %% stragglers
-log = cluster.log("worker 0")
-for line in log.splitlines():
-    if "Waiting for" in line or "stragglers" in line:
-        print(line.split("] ")[1])
-    if line.startswith("/job:"):
-        print(line)
-
-# %% stragglers-read [markdown]
-# "1/2 tasks", and the straggler is task 1. Now you know which machine to look at: has it started? Is its address in `TF_CONFIG` the right one? Does a firewall close the port?
+# Worker 1 ended at once, as it should. Worker 0 printed nothing, not even `worker 0 of 2`. *Timeout* means that the watchdog ended it.
 #
-# You won't always have these lines. They need the log level INFO, and only worker 0 writes them, because the others report to it: if worker 0 itself is missing, nobody says so.
-# What you always have is the stack that `faulthandler` wrote. These are its functions, the innermost first:
-
+# Where did it wait? The stack that `faulthandler` printed tells us. These are its functions, the innermost first:
 
 # %% stack
 def print_stack(log):
+    # Lines of a stack end in `line 12 in some_function`
     for line in log.splitlines():
         if ", line " in line:
             print(line.split()[-1])
 
 
+log = cluster.log("worker 0")
 print_stack(log)
 
 # %% stack-read [markdown]
-# Read it from below. Our program, `<module>`, makes the strategy; the strategy initializes itself for several workers, and there it waits for the runtime.
-# So the training has not begun, and the data are not to blame: **this process is looking for the others.**
+# Read it from the bottom up. Our program, `<module>`, creates the strategy. The strategy initializes itself for several workers, and there it waits for TensorFlow's runtime to be ready.
+# Training has not even begun, so the data are not to blame: **this process is looking for the others.**
 #
-# A worker can also get stuck in the middle of the training, in a file system that doesn't answer, say. It is alive, so there is no error, and the others wait in their all-reduce.
-# That's why the loop sets the watchdog anew before each step. `--patience` must be longer than your slowest step, with what follows it: the first one, which is traced, one with a save, or the last of an epoch, after which TensorFlow may sleep for a minute before it gives up the data set's iterator.
+# For which of them? TensorFlow's log lists the missing workers, each on a line of its own. It calls them *stragglers*, like the slow devices of {lesson:faster}:
+
+# %% stragglers
+for line in log.splitlines():
+    if line.startswith("/job:"):
+        print(line)
+
+# %% stragglers-read [markdown]
+# Task 1 is missing, so you know which machine to look at. Has it started? Is its address in `TF_CONFIG` the right one? Does a firewall close the port?
+#
+# A worker can also get stuck in the middle of training, for example in a file system that doesn't answer. It is alive, so there is no error, and the others wait in their all-reduce.
+# That's why the loop starts the watchdog again before each step:
+#
+# ```python
+# seconds = options.patience
+# faulthandler.dump_traceback_later(seconds, exit=True)
+# ```
+
+# %% note-list [markdown]
+# Why does my log have no such list?
+#
+# The list appears only in worker 0's log, because everyone reports to worker 0, and only if the log level is INFO.
+# If worker 0 itself is missing, no log says so. The stack is always there.
+
+# %% note-patience [markdown]
+# How long should `--patience` be?
+#
+# Longer than the longest gap between two steps. Three things stretch this gap: tracing, in the first step; a save;
+# and the end of an epoch, where TensorFlow may sleep for a minute before it gives up the data set's iterator.
 
 # %% note-look [markdown]
 # Can I look into a process that waits, without ending it?
 #
-# Put `faulthandler.register(signal.SIGUSR1)` at the beginning of your program. Then `kill -USR1` and the number of the process make it print its stack, and it goes on waiting.
+# Put `faulthandler.register(signal.SIGUSR1)` at the beginning of your program. Then `kill -USR1 PID` makes the process `PID` print its stack and carry on waiting.
 # That works even here, where Ctrl-C does nothing.
 
 # %% all-there [markdown]
 # ## All are there, and still nothing happens
 #
-# One more hang costs people days. Both workers are up, the addresses are right, and still they wait for each other.
-# All it takes is one environment variable, which many companies set on every machine: `http_proxy`.
+# There is another kind of hang, and people lose days to it. Both workers are up, the addresses are right, and still each waits for the other.
+# The cause is an environment variable that many companies set on every machine: `http_proxy`.
+#
+# Now worker 1's machine has come up, and we start the same run once more. `behind_a_proxy` makes a cluster with this variable set on both machines:
 
 # %% proxy
 from lessons.strategies.launcher import behind_a_proxy
@@ -594,49 +770,84 @@ print()
 print_stack(cluster.log("worker 1"))
 
 # %% proxy-read [markdown]
-# Two healthy workers, and worker 1 stands where worker 0 stood before. `behind_a_proxy` has set `http_proxy` for both.
-# gRPC, which carries the messages between tasks, obeys it: each message goes to the proxy, which doesn't pass it on.
-# That holds even for the address 127.0.0.1, as you see here, where both workers are on one machine.
+# Both workers are healthy, and both gave up. This is the stack of worker 1. It waits where worker 0 waited before, so it is looking for the others.
 #
-# The cure: set `no_proxy` to the hosts in `TF_CONFIG`, spelled the same way, in every task and before TensorFlow starts, for example by `export no_proxy=host0,host1`. With both variables set:
+# gRPC, which carries the messages between tasks, obeys `http_proxy`: each message goes to the proxy instead, and never arrives.
+# It does so even for the address 127.0.0.1, so our two workers can't find each other although they are on the same machine.
+#
+# The cure is a second variable. `no_proxy` lists the hosts that are reached without a proxy.
+# Set it to the hosts in `TF_CONFIG`, spelled the same way, in every task and before TensorFlow starts.
+# On two machines you would write `export no_proxy=host0,host1`. Ours are both on this one, so:
 
 # %% no-proxy
-command = [program, "--steps", 1]
+command = [program, preempted_folder]
 with behind_a_proxy(command, no_proxy="127.0.0.1") as cluster:
-    print(cluster.wait())
+    cured = cluster.wait()
+print(cured)
+print()
+compare(preempted["worker 0"].losses, cured["worker 0"].losses)
 
-# %% slurm-heading [markdown]
-# They found each other, and took their step. So when nothing happens, ask three things: who is the straggler, what does the stack say, and is there a proxy? The page *Troubleshooting* has more causes.
+# %% no-proxy-read [markdown]
+# The two workers found each other, and finished the run that had received SIGTERM. No step was done twice, so a preemption costs nothing but the time to start again.
 #
+# When nothing happens, ask three things. Where does the process wait? For whom? And is there a proxy? The page *Troubleshooting* has more causes.
+
+# %% batch-script-text [markdown]
 # ## Leave it to Slurm
 #
-# Nobody starts sixteen processes by hand, and at three in the morning nobody starts them again. A batch system does.
-# For Slurm you write a batch script, and submit it with `sbatch`.
-# (We have no cluster with Slurm: what you will see is as far as we could try it.) The complete script is folded here. These are the lines that matter, shortened:
+# Nobody wants to start sixteen processes by hand, or to restart them at three in the morning. A *batch system* does both.
+# For the batch system Slurm you write a script, and submit it with `sbatch`. The script begins with what it asks of Slurm:
 #
 # ```sh
 # #SBATCH --nodes=2
 # #SBATCH --time=01:00:00
-# #SBATCH --requeue
 # #SBATCH --signal=TERM@60
+# #SBATCH --requeue
+# ```
 #
-# srun python place.py python worker.py checkpoints || status=$?
+# We want two machines for an hour. Sixty seconds before the hour is over, Slurm sends SIGTERM to the workers, which then save and end with 75. The last line allows the job to go back into the queue.
 #
+# Next, `srun` starts one process on each machine:
+#
+# ```sh
+# srun --label --wait=30 --kill-on-bad-exit=0 \
+#   python place.py python worker.py "$folder" "$@" || status=$?
+# ```
+#
+# `place.py` makes `TF_CONFIG` from Slurm's variables, and then runs the command that follows it.
+# When one worker has ended, `--wait=30` gives the others 30 seconds to end too, and `--kill-on-bad-exit=0` keeps Slurm from killing them at once.
+# `status` now holds the exit status of the whole run: 0 if all went well.
+#
+# Should the job run once more? TensorFlow writes the name of the newest checkpoint into the file `checkpoint`. The script reads this file before the run:
+#
+# ```sh
+# before=$(cat "$folder/checkpoint" 2>/dev/null || true)
+# ```
+#
+# After the run it reads the file again, and compares:
+#
+# ```sh
+# after=$(cat "$folder/checkpoint" 2>/dev/null || true)
 # if ((status != 0)) && [[ $after != "$before" ]]; then
 #   scontrol requeue "$SLURM_JOB_ID"
 # fi
 # ```
+#
+# If the file has changed, the job has saved something. So the job is requeued only if it didn't end well *and made progress*, that is, saved a new checkpoint.
+# Without the second condition, a job whose bug ends it before its next checkpoint would fail and be requeued over and over, until you noticed.
+#
+# The next two cells are folded. They write this batch script, `worker.sbatch`, and `place.py` into files.
 
 # %% batch-script tags=["known"]
 batch_script = r"""#!/usr/bin/env bash
-#SBATCH --job-name=worker
 #SBATCH --nodes=2
+#SBATCH --time=01:00:00
+#SBATCH --signal=TERM@60
+#SBATCH --requeue
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=4
 #SBATCH --mem-per-cpu=2G
-#SBATCH --time=01:00:00
-#SBATCH --requeue
-#SBATCH --signal=TERM@60
+#SBATCH --job-name=worker
 #SBATCH --open-mode=append
 #SBATCH --output=worker-%j.log
 set -euo pipefail
@@ -655,23 +866,15 @@ status=0
 srun --label --wait=30 --kill-on-bad-exit=0 \
   python place.py python worker.py "$folder" "$@" || status=$?
 
-# Once more, if it got on: an error at its start would come for ever
+# Once more, if it made progress: else a bug would requeue it for ever
 after=$(cat "$folder/checkpoint" 2>/dev/null || true)
 if ((status != 0)) && [[ $after != "$before" ]]; then
   scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$status"
 """
-written = (programs / "worker.sbatch").write_text(batch_script)
-
-# %% batch-script-read [markdown]
-# - `--signal=TERM@60` makes Slurm send SIGTERM to the workers 60 seconds before the hour is over. They save, and end with 75.
-# - `srun` starts one process on each machine. `place.py` (folded, too) makes `TF_CONFIG` from Slurm's variables, and then starts the command that follows.
-#   In the complete script, `--kill-on-bad-exit=0` keeps Slurm from killing the others at once when one worker fails, and `--wait=30` gives them 30 seconds to end.
-# - `scontrol requeue` puts the job back into the queue, and `--requeue` allows it. When its turn comes, it resumes.
-#
-# Look at the condition. `before` and `after` are what TensorFlow's file `checkpoint` says of the newest checkpoint. So the job is requeued if it failed *and got on*.
-# That covers the warning, and a worker that is killed after a save. A bug that crashes the program before the next checkpoint is not requeued: it would crash, requeue and crash until you noticed.
+script = programs / "worker.sbatch"
+written = script.write_text(batch_script)
 
 # %% place tags=["known"]
 # %%writefile failures_programs/place.py
@@ -717,9 +920,8 @@ if __name__ == "__main__":
     os.execvp(sys.argv[1], sys.argv[1:])
 
 # %% stand-in-text [markdown]
-# To try it we need stand-ins for two of Slurm's commands. Our `srun` starts both workers on this machine, and watches what worker 0 prints:
-# at the words in `SIGTERM_AFTER` it sends SIGTERM to both, as Slurm does when the time is nearly up, and at those in `SIGKILL_AFTER` it kills worker 1.
-# `scontrol` just prints what it was asked for.
+# We have no Slurm cluster to test on, so the two scripts in the next cell, also folded, imitate `srun` and `scontrol`. The real ones we haven't tried.
+# Our `srun` starts both workers on this machine, and can send a signal when worker 0 has printed certain words: SIGKILL to worker 1, or SIGTERM to both.
 
 # %% stand-in tags=["known"]
 srun = r"""#!/usr/bin/env bash
@@ -732,17 +934,25 @@ first=$!
 SLURM_PROCID=1 "$@" >task1.log 2>&1 &
 second=$!
 
+runs() { kill -0 "$1" 2>/dev/null; }
+
 words=${SIGTERM_AFTER:-${SIGKILL_AFTER:-}}
 if [[ -n $words ]]; then
-  while kill -0 "$first" && ! grep -qs "$words" task0.log; do
+  while runs "$first" && ! grep -qs "$words" task0.log; do
     sleep 0.1
   done
-  if [[ -n ${SIGTERM_AFTER:-} ]]; then
-    kill -TERM "$first" "$second"
-  else
-    kill -KILL "$second"
-  fi
 fi
+if [[ -n ${SIGTERM_AFTER:-} ]]; then
+  kill -TERM "$first" "$second"
+elif [[ -n ${SIGKILL_AFTER:-} ]]; then
+  kill -KILL "$second"
+  limit=$((SECONDS + ${WAIT:-30}))
+  while runs "$first" && ((SECONDS < limit)); do
+    sleep 0.1
+  done
+  kill -KILL "$first" 2>/dev/null
+fi
+
 status=0
 wait "$first" || status=$?
 wait "$second" || status=$?
@@ -758,78 +968,70 @@ for name, text in [("srun", srun), ("scontrol", scontrol)]:
     (programs / name).chmod(0o755)
 
 # %% batch-text [markdown]
-# Now let the night begin. The job runs three times. In its first run worker 1 is killed after step 4, in the second the time runs out soon after it has resumed, and nothing happens to the third.
-# We start the second and the third ourselves, in place of Slurm's queue:
+# Now let the night begin. The job runs twice. In the first run, worker 1 is killed after step 4. The second run is left alone.
+# There is no queue here, so we start both runs ourselves:
 
 # %% batch
 from lessons.strategies.launcher import run_batch
 
 folder = tempfile.mkdtemp()
-job = {"SLURM_JOB_ID": "17", "CHECKPOINTS": folder}
+first = run_batch(script, folder, kill_after="step 4 ")
+second = run_batch(script, folder)
+for job in [first, second]:
+    print("exit status", job.status, "requeued:", job.requeued)
+compare(first.losses, second.losses)
 
+# %% night-picture
+from lessons.strategies.failures.picture import night_picture
 
-def submit(**signals):
-    script = programs / "worker.sbatch"
-    command = [script, "--pause", "0.5"]
-    status, lines = run_batch(*command, **job, **signals)
-    requeued = "scontrol requeue 17" in lines
-    print("exit status", status, "requeued:", requeued)
-    losses = {}
-    for line in lines:
-        if line.startswith("0: step "):
-            words = line.split()
-            losses[int(words[2])] = float(words[4])
-    return losses
-
-
-first = submit(SIGKILL_AFTER="step 4 ")
-second = submit(SIGTERM_AFTER="resumes after")
-third = submit()
-compare(first, second, third)
+night_picture()
 
 # %% batch-read [markdown]
-# 137 is 128 + 9, the number of SIGKILL: step 4 was lost, and the job went back into the queue. The second run was warned and ended with 75, so the job went back once more. The third run finished. All losses are the undisturbed ones, and nobody got up.
+# The first run has exit status 137, which is 128 + 9: a worker was killed by signal 9, SIGKILL.
+# (Our `srun` gives worker 0 two seconds to end by itself, instead of 30.) There was a new checkpoint, the one after step 3, so the job went back into the queue.
+# The second run did step 4 again, finished, and ended with 0. A run that succeeds is not requeued.
+# All losses are those of the baseline, and nobody got up.
 #
-# Which jobs that fail do *not* come back? One that failed before it had saved anything new, be it by a bug or by a kill. And one whose script was ended, too, before it came to `scontrol requeue`: you cancelled it, or the time was up before all had saved.
-# (By its documentation `--requeue` has a second effect: when a whole machine fails, Slurm requeues the job on its own.)
+# When a job's time is up, you get 75 instead of 137, and lose no step. Try it: write `terminate_after="step 1 "` instead of `kill_after="step 4 "`.
 #
 # For your own cluster put `worker.sbatch`, `place.py` and `worker.py` into a folder that all machines see, and type there: `sbatch worker.sbatch --steps 200`.
 # The folder `deploy/` of this course has these files, and others for Kubernetes.
 
+# %% note-not-back [markdown]
+# Which failed jobs are not requeued?
+#
+# Two kinds. One has saved nothing new, whether it hit a bug or was killed.
+# The other never reaches the line `scontrol requeue`, because you canceled it or because time ran out during the save.
+#
+# By Slurm's documentation `--requeue` has a second effect: when a whole machine fails, Slurm requeues the job on its own.
+
 # %% note-names [markdown]
 # What about the names of the machines?
 #
-# TensorFlow's `SlurmClusterResolver`, which `place.py` asks, sorts the names of machines as texts: `n10` comes before `n2`. Slurm numbers its tasks in its own order, by number.
-# If the two differ, a worker takes another one's place. So ask for machines whose numbers all have the same number of digits.
+# `place.py` asks TensorFlow's `SlurmClusterResolver`, which sorts machine names alphabetically, so that `n10` comes before `n2`. Slurm numbers its tasks in an order of its own, in which `n2` comes first.
+# If the two orders differ, one worker takes another's place. So ask for machines whose numbers all have the same number of digits.
 
 # %% note-kubernetes [markdown]
 # And on Kubernetes?
 #
-# `deploy/kubernetes/worker.yaml` starts the same program as an *Indexed Job*: every pod has a number and a name that is known beforehand, so `TF_CONFIG` can stand in the manifest.
-# Before a pod is taken away it gets SIGTERM, and has 60 seconds to save. A pod that ends with 75 is replaced by a new one with the same number, and so is one that fails;
-# only failures count towards `backoffLimit`, the error of a survivor among them. The manifests were checked with Kubernetes's schemas, and have not run on a real cluster.
+# `deploy/kubernetes/worker.yaml` starts the same program as an *Indexed Job*. Every pod has a number and a name that are known beforehand, so `TF_CONFIG` can be written into the manifest.
+# Before a pod is taken away it gets SIGTERM, and has 60 seconds to save. A pod that ends with 75, or with an error, is replaced by a new one with the same number.
+# An error counts towards `backoffLimit`, and 75 doesn't. When one worker dies, the others end with errors, and these count as well.
+#
+# The manifests were checked against Kubernetes's schemas. They have not run on a real cluster.
 
 # %% drill-heading [markdown]
 # ## A fault drill
 #
-# Yesterday two machines, `host0` and `host1`, trained together, and saved into a folder that both see.
-# In the list of addresses `host0` comes first. The last line in both logs was:
+# Now it's your turn. Yesterday two machines, `host0` and `host1`, trained together, and saved into a folder that both see.
+# `host0` comes first in the list of addresses. This was the last line in both logs:
 #
 # ```text
 # step 6 loss 1.11 examples 32 mine 16
 # ```
 #
-# Today somebody has set up both machines anew, to train on to step 9. There are three settings on each:
-# the index in `TF_CONFIG`, `BATCH` in its copy of the program, and the path of the folder of checkpoints.
-#
-# **Exercise 2.** It doesn't work. Find out why, and repair it.
-# There are three faults, each one hides the next, and not all of them raise an error. Everything that you need is in the logs and in what you know about yesterday.
-#
-# 1. In the cell of the exercise, set `repaired` to a dictionary like `machines`, with other values.
-# 2. Add the line `start_both(repaired, program, yesterday)`, run the cell, and read both logs.
-# 3. Repeat that until both resume after step 6, with yesterday's batches.
-#
-# A machine that waits says nothing. `start_both` ends it soon after the other one has failed; the report then says that it "runs".
+# Today someone has set up both machines again, to continue the run up to step 9. Each machine has three settings:
+# the index in `TF_CONFIG`, `BATCH` in its copy of the program, and the path of the folder of checkpoints. We start both:
 
 # %% drill
 from lessons.strategies.failures.checks_drill import start_both
@@ -848,6 +1050,17 @@ machines = {
     },
 }
 start_both(machines, program, yesterday)
+
+# %% exercise-drill-text [markdown]
+# `host1` ends with an error. `host0` waits for it in silence. (`start_both` stops it after three seconds, so the report shows it as running.)
+#
+# **Exercise 2.** Find out what's wrong, and repair it.
+# Each of the three settings is wrong on at least one machine. Each mistake hides the next, and one of them raises no error.
+# All you need is in the logs and in what you know about yesterday. For a start, look at the error above: which indices do two workers have?
+#
+# 1. In the next cell, set `repaired` to a dictionary like `machines`, with other values.
+# 2. Add the line `start_both(repaired, program, yesterday)`, run the cell, and read both logs. Each run gets a fresh copy of yesterday's folder, so a wrong try spoils nothing.
+# 3. Repeat this until both resume after step 6, with yesterday's batches.
 
 # %% exercise-drill
 # solution begin
@@ -869,21 +1082,48 @@ repaired = {
 check("failures-drill", repaired)
 
 # %% repaired-text [markdown]
-# With all three repaired, the run goes on as if nothing had happened.
-# `host0` comes first in the list, so its index is 0. The log of `host1` tells that the checkpoint lies under `/mnt/nfs`. And yesterday's line says `examples 32`: a wrong `BATCH` is the one fault that raises no error. (If yours isn't right yet, this is our repair.)
+# With all three settings repaired, yesterday's run goes on. If yours aren't right yet, these are ours:
 
 # %% repaired
 from course_lib import yours_or_ours
 
 repaired = yours_or_ours("failures-drill", repaired)
-start_both(repaired, program, yesterday)
+report = start_both(repaired, program, yesterday)
+print(report)
+print()
+compare(report["host0"].losses)
+
+# %% repaired-read [markdown]
+# Steps 7 to 9 have the losses of the baseline, as if nobody had touched the machines.
+#
+# How could you find the faults?
+#
+# - The index: two workers have the indices 0 and 1, and `host0` comes first in the list of addresses.
+# - The folder: with the right indices, `host1` says `step 6, on average 3`, and `host0` says `step 0, on average 3`. So the checkpoint is in the folder of `host1`, under `/mnt/nfs`.
+# - The batch: a wrong `BATCH` raises no error. Only yesterday's `examples 32` gives it away.
+#
+# ## What do the others do, and what is lost?
+#
+# | what happens to one worker | what do the others do? | what is lost? |
+# | :--- | :--- | :--- |
+# | it is killed | they end with an error | the steps since the last checkpoint |
+# | it gets SIGTERM | all save after the same step, and end with 75 | nothing but the time to start again |
+# | it never comes, or a proxy keeps the messages | they wait for an hour, or until the watchdog ends them | the time that they wait |
+# | it gets stuck in a step | they wait in the all-reduce, until the watchdog ends them | that time, and the steps since the last checkpoint |
+# | it restores a different step | all end before they train, because they compare their steps | nothing; without the comparison they would train different models |
+#
+# ## The plain program
+#
+# [`worker.py`](../plain/worker.py) is the program of this lesson, from its first line to its last.
 
 # %% [markdown]
 # ## Takeaways
 #
-# - When one worker dies, the others end with errors in their logs; what survives is the checkpoint. On SIGTERM, save and end with 75, and let the batch system start all again.
+# - When one worker dies, the others end with errors in their logs, and what survives is the checkpoint. On SIGTERM, save, exit with 75, and let the batch system restart the whole job.
 # - All workers save, worker 0 alone into the shared folder. All restore from there, and compare their steps before they train.
-# - When nothing happens, a process waits for another one. Set a limit, at the start and in each step, and read where it waited.
+# - If nothing happens, somebody is waiting for somebody. Set a time limit, for the start and for every step, and let the stack tell you who is waiting where.
+#
+# So far every worker has waited for all the others, in every step. {Lesson:clients_and_servers} lets workers train without waiting.
 
 # %% score
 score("failures")

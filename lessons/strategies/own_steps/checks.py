@@ -15,36 +15,49 @@ from course_lib.runtime import start_tensorflow
 from lessons.strategies import replica_runs
 
 Gradients = list[Array]
-_RATE = 0.5
+Examples = tuple[Array, Array]
+_RATE, _WHILE_TRAINING = 0.5, 2.0
 
 
 def _fitted(
     shown: Callable[[int], float] = lambda replicas: 1, moved: Callable[[int], int] = lambda replicas: 1
 ) -> Callable[..., Any]:
-    """Returns two epochs of one batch on one device, with factors for the loss and for the gradient."""
+    """Returns two epochs on one device, with factors for the loss and for the gradient."""
 
-    def fitted(weight: Array, x: Array, y: Array, replicas: int) -> dict[str, Any]:
-        losses = []
+    def fitted(weight: Array, examples: Examples, batch_size: int, replicas: int) -> dict[str, Any]:
+        history, (x, y) = [], examples
         for _epoch in range(2):
-            chances = np.exp(x @ weight)
-            chances /= chances.sum(axis=1, keepdims=True)
-            losses.append(-shown(replicas) * np.log(chances[np.arange(len(y)), y]).mean())
-            gradient = x.T @ (chances - np.eye(weight.shape[1])[y]) / len(y)
-            weight = weight - moved(replicas) * _RATE * gradient
-        return {"losses": losses, "weight": weight}
+            losses = []
+            for first in range(0, len(x), batch_size):
+                rows = slice(first, first + batch_size)
+                chances = np.exp(_WHILE_TRAINING * x[rows] @ weight)
+                chances /= chances.sum(axis=1, keepdims=True)
+                losses.append(-np.log(chances[np.arange(batch_size), y[rows]]).mean())
+                gradient = x[rows].T @ (chances - np.eye(weight.shape[1])[y[rows]]) / batch_size
+                weight = weight - moved(replicas) * _RATE * _WHILE_TRAINING * gradient
+            history.append(shown(replicas) * np.mean(losses))
+        return {"losses": history, "weight": weight}
 
     return fitted
 
 
-def _fit(answer: Callable[..., Any], weight: Array, x: Array, y: Array, replicas: int) -> dict[str, Any]:
-    keras = start_tensorflow().keras
+def _twice_while_training(_layer: object, x: Any, training: bool = False) -> Any:
+    return _WHILE_TRAINING * x if training else x
+
+
+def _fit(
+    answer: Callable[..., Any], weight: Array, examples: Examples, batch_size: int, replicas: int
+) -> dict[str, Any]:
+    keras, (x, y) = start_tensorflow().keras, examples
     own = type("Own", (keras.Sequential,), {"train_step": lambda model, batch: answer(model, *batch)})
+    twice = type("TwiceWhileTraining", (keras.layers.Layer,), {"call": _twice_while_training})
     with replica_runs.replicas(replicas).scope():
-        model = own([keras.Input(x.shape[1:]), keras.layers.Dense(weight.shape[1], use_bias=False)])
+        dense = keras.layers.Dense(weight.shape[1], use_bias=False)
+        model = own([keras.Input(x.shape[1:]), twice(), dense])
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(keras.optimizers.SGD(_RATE), loss)
     model.set_weights([weight])
-    history = model.fit(x, y, batch_size=len(x), epochs=2, shuffle=False, verbose=0).history
+    history = model.fit(x, y, batch_size=batch_size, epochs=2, shuffle=False, verbose=0).history
     return {"losses": history.get("loss"), "weight": model.get_weights()[0]}
 
 
@@ -52,17 +65,22 @@ def _fit(answer: Callable[..., Any], weight: Array, x: Array, y: Array, replicas
 def train_step(answer: Callable[..., Any]) -> str | None:
     """Two epochs of `fit` on one replica and on two: what is reported, and the weight."""
     random = np.random.default_rng(0)
-    arrays = [random.normal(0, 1, shape).astype(np.float32) for shape in ((3, 4), (8, 3))]
-    told = _("one replica"), _("two replicas")
+    weight, x = (random.normal(0, 1, shape).astype(np.float32) for shape in ((3, 4), (16, 3)))
+    examples = x, np.arange(16) % 4
+    cases = [
+        Case((weight, examples, 8, 1), told=_("one replica")),
+        Case((weight, examples, 4, 2), told=_("two replicas")),
+    ]
     return judge(
         answer,
         _fitted(),
-        [Case((*arrays, np.arange(8) % 4, at + 1), told=each) for at, each in enumerate(told)],
+        cases,
         run=_fit,
         tolerance=1e-3,
         advice=_(
-            "Take the gradient of what `compute_loss` returns. Feed `model.metrics[0]` the undivided losses"
-            " of the single examples, and return its result under the name `loss`, alone."
+            "Take the gradient of what `compute_loss` returns, with the model called for training. Feed"
+            " `model.metrics[0]` the undivided losses of the single examples, and return its result under"
+            " the name `loss`, alone: numbers of your own are reported for the last batch only."
         ),
         misconceptions={
             _fitted(shown=lambda replicas: 0): _(

@@ -1,25 +1,22 @@
 # %% [markdown]
-# # What else changes when the step is mine?
+# # Which lines of my step need the whole batch?
 #
-# You write a `train_step` of your own, and let `fit` do the rest. On one GPU, it reports a loss of 2.4.
-# On four GPUs, the same step on the same batch reports 0.6.
+# You write a `train_step` of your own, and let `fit` do the rest. On one device, `fit` reports a loss of 2.4.
+# On four devices, with the same step and the same batch, it reports 0.6. But every weight is what it should be: only the loss on the screen is wrong.
+# A colleague's step looks almost the same. It reports the right loss on four devices, and moves every weight four times too far.
 #
-# The training is fine, though. Every weight is what it should be; only the loss on the screen is a quarter of the true one.
-# Your colleague's `train_step` looks almost the same, and it reports 2.4 on one GPU and on four.
-# But on four, it moves every weight four times too far.
-#
-# Neither of you sees an error. Which of the two would you have trusted?
-#
-# By what a step divides, you know from {lesson:custom_training}. But `fit`, Keras's layers and one single device have done more for you than divide.
-# So the question of this lesson is: *what was done for me until now, and must be done by my own step?*
+# Both happen for a single reason. On one device, a step sees the whole batch. On four, there are four steps at a time, and each sees only its own part.
+# You know from {lesson:custom_training} what that does to the divisor. In this lesson we go through all the other lines:
+# *which lines of my step need the whole batch, and how do they get it?*
 #
 # **After this lesson you can**
 #
 # - write a `train_step` for `fit` that moves the weights correctly, and reports the loss correctly;
 # - train two models against each other, with noise that doesn't depend on the number of devices;
-# - say what each replica does alone, and who decides to skip a step.
+# - find the lines of a step that see only a part, and fix them;
+# - save a model that several replicas have trained, and restore it on one device.
 #
-# **Time:** 30 minutes.
+# **Time:** 35 minutes.
 # **You need to know:** replica steps, `run`, `reduce`, and the global batch size ({lesson:custom_training}).
 
 # %%
@@ -31,9 +28,9 @@ from course_lib import check, predict, reveal, score
 course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% known-text [markdown]
-# ## Two steps under `fit`
+# ## The line that reports
 #
-# The folded cell brings what you know from {lesson:custom_training}: the garments, `mirrored` and `share_out`, `build` and `largest_difference`.
+# We start with the garments, `mirrored`, `share_out`, `build` and `largest_difference` of {lesson:custom_training}. They are in the folded cell.
 
 # %% known tags=["known"]
 import math
@@ -91,14 +88,13 @@ two = mirrored(2)
 four = mirrored(4)
 
 # %% train-steps-text [markdown]
-# To put a step of your own under `fit`, you override `train_step`. `fit` calls it *on every replica*, each time with that replica's part of the batch:
-# it is a replica step.
+# To put a step of your own under `fit`, you override `train_step`. `fit` calls it *on every replica*, which here means on every device, with that replica's part of the batch.
+# So it is a replica step, like those that you have written. But nobody tells it the global batch size. What should it divide by?
 #
-# Nobody hands it the global batch size. But it can call `self.compute_loss`, which calls the loss object that you gave to `compile`,
-# and adds the penalties. What it returns is divided already: the loss by the replica's own examples and by the replicas, as you have seen,
-# and the penalties, which your own loop had to divide, by the replicas.
+# Your colleague doesn't ask, and takes the mean over the part. You look it up, and find that Keras has a method for exactly this: `self.compute_loss`. It calls the loss object that you gave to `compile`,
+# and this divides the mean over the part by the *number of replicas*. The result is this replica's share of the loss: if all parts are equal, the shares add up to the mean over the batch.
 #
-# Here are the two steps of the opening, your colleague's `OwnMean` and your own `ComputeLoss`. They differ in one line:
+# `OwnMean` is the colleague's step, and `ComputeLoss` is yours. Each returns its loss, and the number of its rows:
 
 
 # %% train-steps
@@ -107,6 +103,7 @@ class OwnMean(tf.keras.Sequential):
         x, y = data
         with tf.GradientTape() as tape:
             logits = self(x, training=True)
+            # The mean over this replica's part
             loss = tf.reduce_mean(cross_entropy(y, logits))
         variables = self.trainable_variables
         self.optimizer.apply(tape.gradient(loss, variables), variables)
@@ -118,6 +115,7 @@ class ComputeLoss(tf.keras.Sequential):
         x, y = data
         with tf.GradientTape() as tape:
             logits = self(x, training=True)
+            # This replica's share
             loss = self.compute_loss(x, y, logits)
         variables = self.trainable_variables
         self.optimizer.apply(tape.gradient(loss, variables), variables)
@@ -125,9 +123,8 @@ class ComputeLoss(tf.keras.Sequential):
 
 
 # %% under-fit-text [markdown]
-# Both return the loss, and with it a second number, the rows of this replica.
-# Let each of them train a dense layer for one step of SGD on 64 images, on one device and on four replicas.
-# What does `fit` report, and how far does a weight move at most? (`one_step`, in the folded cell, returns both.)
+# Let each of them take one step of SGD with a dense layer and 64 images, on one device and on four replicas.
+# What loss does `fit` report? And how far does any weight move, at most? (`one_step`, in the folded cell, returns both.)
 
 # %% one-step tags=["known"]
 def one_step(strategy, model_class):
@@ -159,33 +156,60 @@ for model_class in [OwnMean, ComputeLoss]:
         print(
             f"  replicas {strategy.num_replicas_in_sync}",
             "  loss", about(history["loss"][0], 0.5, 2.5, digits=3),
-            "  moved", about(moved, 0.005, 0.08),
+            "  moved", about(moved, 0.005, 0.08, digits=3),
         )
 
 # %% under-fit-read [markdown]
-# On one device, the two are equal: a loss of 2.38, and weights that move by 0.011.
+# On one device, the two steps are equal: the loss is 2.38, and the weights move by up to 0.0105.
 #
-# On four replicas, `OwnMean` moves them by 0.042, four times too far. That is the mistake of the last lesson. Still, it reports the right loss!
-# `ComputeLoss` moves them just as far as one device, but reports 0.596, a quarter of 2.38.
+# On four replicas, `OwnMean` moves them by 0.042, four times too far. And yet it reports the right loss!
+# `ComputeLoss` moves them exactly as far as one device does. But it reports 0.596, a quarter of 2.38.
 #
-# The reason is that `fit` has a divisor of its own. It reports the *mean over the replicas* of each number that you return.
-# The mean of four means is right, as long as the parts are equal. But the losses of `compute_loss` have been divided by four already, and are now divided again.
+# How can a right step report a wrong loss, and a wrong step the right one? Follow the losses of the four replicas:
+
+# %% report-picture
+from lessons.strategies.own_steps import picture
+
+picture.report_picture()
+
+# %% report-read [markdown]
+# Two things happen here, and they are different. The optimizer *adds up* the gradients of the replicas. But `fit` takes the *mean* of the numbers that they return.
+# A mean over a part is right for `fit`, and wrong for the optimizer. A share is right for the optimizer, and wrong for `fit`, which divides it by four once more.
+# So the loss on the screen tells you nothing about whether the step is right. (And with Adam, the weights wouldn't show the factor of four either.)
 #
-# So a right number on the screen doesn't speak for the step, and a wrong one doesn't speak against it.
+# You may wonder why the two steps return their rows as well. Because without them, as most people would write it, this happens:
+
+# %% usual
+class UsualReturn(ComputeLoss):
+    def train_step(self, data):
+        numbers = super().train_step(data)
+        return {"loss": numbers["loss"]}
+
+
+for strategy in [one, four]:
+    history, moved = one_step(strategy, UsualReturn)
+    print(
+        f"replicas {strategy.num_replicas_in_sync}",
+        f"  loss {history['loss'][0]}",
+        "  moved", about(moved, 0.005, 0.08, digits=3),
+    )
+
+# %% usual-read [markdown]
+# The same step, and a loss of 0.0! There is one rule behind it. `fit` compares the names in your dictionary with the names of the model's metrics.
 #
-# There is a way out: let a metric do the reporting. Metrics divide by themselves, and they count the examples of all replicas.
-# Under `fit`, the metric for the loss exists already, and the rule is:
+# - If they are *exactly* the same names, `fit` reports what the metrics hold, and throws your numbers away.
+# - With any other names, it reports your numbers: their mean over the replicas, and only for the last batch of the epoch.
 #
-# - `self.metrics` lists the metrics of the model. Without others in `compile`, it holds just one, a `Mean` with the name `loss`.
-# - If the dictionary that you return has *exactly* the names of these metrics, `fit` reports what the metrics hold, and nothing that you returned.
-# - With any other names, it reports what you returned, averaged over the replicas. That is why our two steps returned `rows` as well: with `return {"loss": loss}`, `fit` would report 0.0, since nobody has fed the metric.
+# And every model has a metric: `model.metrics[0]` is a `Mean` with the name `loss`, even if you gave `compile` no metrics at all. So `fit` has asked this metric, which nobody has fed.
 #
-# **Exercise 1.** Write `my_train_step(model, x, y)`, the body of a `train_step`; `model` is what `self` is there.
+# Feed it, then. A metric is just what we need: it adds up what *all* replicas feed it in *all* batches, and divides by the number of these values.
+#
+# **Exercise 1.** Write `my_train_step(model, x, y)`. It does what a `train_step` does, with `model` instead of `self`.
 # On any number of replicas, the weights must move as on one device, and `fit` must report the mean loss of the batch.
 # The loss object was given to `compile`, and there are no other metrics. All parts are equal.
 #
 # - Take the gradient of what `compute_loss` returns, and let the optimizer apply it.
-# - Feed the metric, with the right thing. The labels `y` are classes, the outputs of the model are logits.
+# - Feed `model.metrics[0]`, and think about with what. `cross_entropy`, from the folded cell, takes classes and logits: your `y`, and what the model returns.
 # - Return the dictionary with which `fit` reports that metric.
 
 # %% exercise-train-step
@@ -197,7 +221,9 @@ def my_train_step(model, x, y):
     variables = model.trainable_variables
     model.optimizer.apply(tape.gradient(loss, variables), variables)
     metric = model.metrics[0]
+    # The mean of the part would do, as long as all parts are equal
     metric.update_state(cross_entropy(y, logits))
+    # Only the name counts
     return {"loss": metric.result()}
     # solution end
 
@@ -205,22 +231,25 @@ def my_train_step(model, x, y):
 # %%
 check("own_steps-train-step", my_train_step)
 
+# %% note-accuracy [markdown]
+# And if `compile` has an accuracy, too?
+#
+# Then the names are `loss` and `accuracy`. Feed both: `for metric in self.metrics:` gives `loss` the losses, and any other metric `metric.update_state(y, logits)`.
+# And let Keras make the dictionary: `return self.get_metrics_result()` always has the right names.
+#
+# Penalties are not in the losses of single examples, so the loss that you report is without them.
+
 # %% note-unequal [markdown]
 # What if the last batch has unequal parts?
 #
-# Then `compute_loss` is as far off as `fit` itself, since it divides by each replica's own examples.
+# Then `compute_loss` is slightly off, and so is `fit` without any step of yours, as in {lesson:custom_training}.
 # For the exact step, count the rows of all replicas in the step: `tf.distribute.get_replica_context().all_reduce("SUM", rows)`.
 # Divide the sum of your own losses by that number.
 
-# %% note-idle [markdown]
-# Why may this cell take longer the second time?
-#
-# Each `fit` opens its own data iterator, and TensorFlow can be slow to close the old one. You are waiting for that.
-
 # %% pair-heading [markdown]
-# ## Two models, two optimizers
+# ## The line that draws noise
 #
-# Some steps don't fit into `compile` at all. A **GAN** (generative adversarial network) has two models that work against each other:
+# Some steps can't be written with `compile` and `fit` alone. A **GAN** (generative adversarial network) has two models that work against each other:
 # a **generator** makes images out of noise, and a **discriminator** tells them from real ones.
 #
 # | | gets | its loss is small if | its gradient changes |
@@ -228,28 +257,29 @@ check("own_steps-train-step", my_train_step)
 # | discriminator | real images and fakes | real images score high and fakes low | the discriminator only |
 # | generator | noise | the discriminator scores its fakes high | the generator only |
 #
-# Both losses are sums over examples, so both are divided by the global batch size, and both optimizers add up gradients over the replicas. Nothing new here.
-# What is new is the noise. Could a Keras layer supply it?
+# Two losses and two optimizers are not difficult: both losses are divided by the global batch size, and both optimizers add up their gradients over the replicas, as in {lesson:custom_training}.
+# What is new is the line that draws random numbers for the noise. Keras has a layer that does it. May we use that?
 
 # %% predict-noise [markdown]
-# A model with the layer `tf.keras.layers.GaussianNoise(1.0)` is made in the scope of a strategy with two replicas.
+# The layer `tf.keras.layers.GaussianNoise(1.0)` is made in the scope of a strategy with two replicas.
 # In one step, each replica calls it once with `training=True`. How does the noise of the two replicas compare?
 #
 # - [x] `same` It is the same on both.
-#   The layer draws from a seed and a counter, which are a variable of the model. Both replicas have the same copy of it.
+#   The layer keeps its seed and a counter in a variable. Like every variable of the model, it is mirrored: both replicas begin with the same values.
 # - [ ] `different` Each replica draws its own.
 #   It would be so if the seed depended on the replica. But the seed is a variable of the model, and the copies of a variable are equal.
 # - [ ] `error` It raises an error: noise is not allowed in a replica.
 #   It runs without a word.
 
 # %% reveal-noise
+tf.keras.utils.set_random_seed(0)
 with two.scope():
     layer = tf.keras.layers.GaussianNoise(1.0)
 
 
 @tf.function
 def noise_of_both():
-    zeros = tf.zeros((1, 8))
+    zeros = tf.zeros((1, 6))
     return two.run(layer, args=(zeros,), kwargs={"training": True})
 
 
@@ -257,13 +287,24 @@ first, second = two.experimental_local_results(noise_of_both())
 same = np.array_equal(first, second)
 reveal("own_steps-noise", "same" if same else "different")
 
+# %% noise-printed
+print("replica 0", first.numpy().round(2))
+print("replica 1", second.numpy().round(2))
+
+# %% noise-picture [markdown]
+# So this is what a batch of four examples gets. Each letter is a vector of noise:
+
+# %% noise-drawn
+picture.noise_picture()
+
 # %% noise-why [markdown]
-# `Dropout` behaves in the same way: all replicas drop the same units. For dropout that may do.
-# For a generator it means that with eight replicas only an eighth of its noise is distinct.
-# And the training depends on the number of replicas.
+# On one device, one stream of random numbers serves the whole batch. Under a strategy, each replica has a copy of the stream, and all of them read from its beginning.
+# Of the noise that eight replicas draw, only an eighth is distinct. It's the same with `Dropout`: all replicas drop the same units.
 #
-# There is a better place for noise: **the data**. `enumerate` numbers the examples, and the number goes into the seed.
-# So each example gets noise of its own, and it is the same on one device and on eight:
+# You may be tempted to take `tf.random.normal` in the step instead. In one process, it does give each replica noise of its own. But then the noise depends on how many replicas you have.
+# You can no longer compare your step with one device, and we know of no better test.
+#
+# So let's draw the noise where the batch is still whole: *in the data*. `enumerate` numbers the examples, and the number goes into the seed:
 
 
 # %% examples
@@ -276,30 +317,39 @@ examples = tf.data.Dataset.from_tensor_slices(images)
 examples = examples.shuffle(1280, seed=0).repeat()
 examples = examples.enumerate().map(with_noise)
 
+# %% noise-in-data-text [markdown]
+# Now each example has noise of its own, and it is the same on one device and on eight:
+
+# %% noise-in-data
+picture.noise_in_data_picture()
+
 # %% note-repeat [markdown]
 # Does it matter that `repeat` stands before `enumerate`?
 #
-# Yes. The other way round, the numbers start again with each epoch, and every epoch has the same noise.
-# They start again, too, when you resume a run: `enumerate(start=...)` takes the number of examples that were seen before.
-#
-# In a replica step, `tf.random.normal` does give each replica noise of its own. But then the noise depends on the number of replicas.
+# Yes. With `enumerate` first, the numbers would start again with each epoch, and every epoch would have the same noise.
+# If you resume a run, the numbers start again as well. Then give `enumerate(start=...)` the number of examples that were seen before.
 
 # %% pair-step-text [markdown]
-# Now the step. We need two gradients from one tape, so it is made `persistent`, and both are taken before either model changes.
-# (A score is a logit, and `softplus(-score)` is the cross entropy for "this one is real".)
+# Now the step. We need two gradients from one tape, so the tape is `persistent`. And we take both gradients before either model changes, since each of them depends on both models.
+# Each loss is a cross entropy: the discriminator should give real images the label 1 and fakes the label 0, and the generator wants a 1 for its fakes.
 
 # %% pair-step
-def pair_step(models, optimizers, images, noise, size):
+sigmoid_cross_entropy = tf.nn.sigmoid_cross_entropy_with_logits
+
+
+def pair_step(models, optimizers, images, noise, batch_size):
     generator, discriminator = models
     with tf.GradientTape(persistent=True) as tape:
         fakes = generator(noise, training=True)
         real_scores = discriminator(images, training=True)
         fake_scores = discriminator(fakes, training=True)
-        called_real = tf.nn.softplus(-fake_scores)
-        mistakes = tf.nn.softplus(-real_scores)
-        mistakes += tf.nn.softplus(fake_scores)
-        g_loss = tf.reduce_sum(called_real) / size
-        d_loss = tf.reduce_sum(mistakes) / size
+        ones = tf.ones_like(real_scores)
+        zeros = tf.zeros_like(fake_scores)
+        g_losses = sigmoid_cross_entropy(ones, fake_scores)
+        d_losses = sigmoid_cross_entropy(ones, real_scores)
+        d_losses += sigmoid_cross_entropy(zeros, fake_scores)
+        g_loss = tf.reduce_sum(g_losses) / batch_size
+        d_loss = tf.reduce_sum(d_losses) / batch_size
 
     g_variables = generator.trainable_variables
     d_variables = discriminator.trainable_variables
@@ -338,8 +388,10 @@ def discriminator():
     )
 
 # %% pair-run-text [markdown]
-# First, the test that you know: SGD, unequal parts, and a comparison with one device.
-# Seventy-one images fall to two replicas in parts of 36 and 35. After three steps, are all weights of both models the same?
+# Is this step right? We find out as in {lesson:custom_training}: run it on one device and on two replicas, and compare the weights.
+# We take plain SGD, since Adam would hide a wrong factor, and batches of 71 images, so that the replicas get unequal parts, 36 and 35.
+# After three steps, are all weights of both models the same? And would we notice a mistake? For that we also divide by 36, the rows of one replica:
+
 
 
 # %% pair-run
@@ -348,32 +400,35 @@ def sgd():
 
 
 def make_pair(strategy, make_optimizer):
-    g_model, g_rule = build(strategy, generator, make_optimizer)
-    d_model, d_rule = build(strategy, discriminator, make_optimizer)
-    return [g_model, d_model], [g_rule, d_rule]
+    g, g_optimizer = build(strategy, generator, make_optimizer)
+    d, d_optimizer = build(strategy, discriminator, make_optimizer)
+    return [g, d], [g_optimizer, d_optimizer]
 
 
-three = list(examples.batch(71).take(3).as_numpy_iterator())
+three_batches = list(examples.batch(71).take(3).as_numpy_iterator())
 
 
-def weights_after_three(strategy):
+def weights_after_three(strategy, batch_size):
     models, optimizers = make_pair(strategy, sgd)
-    for batch, noise in three:
-        x = share_out(strategy, batch)
+    for images, noise in three_batches:
+        x = share_out(strategy, images)
         z = share_out(strategy, noise)
-        strategy.run(pair_step, args=(models, optimizers, x, z, 71))
+        arguments = (models, optimizers, x, z, batch_size)
+        strategy.run(pair_step, args=arguments)
     return models[0].get_weights() + models[1].get_weights()
 
 
-on_two = weights_after_three(two)
-on_one = weights_after_three(one)
-gap = largest_difference(on_two, on_one)
-print("off by", about(gap, 0, 1e-5))
+on_one = weights_after_three(one, 71)
+right = largest_difference(weights_after_three(two, 71), on_one)
+wrong = largest_difference(weights_after_three(two, 36), on_one)
+print("divided by 71: off by", about(right, 0, 1e-5))
+print("divided by 36: off by", about(wrong, 1e-3, 1, digits=1))
 
 # %% pair-read [markdown]
-# They are, up to rounding.
+# All weights are the same, up to rounding. And we would have noticed the mistake at once: its gap is far more than a million times larger.
 #
-# Three equal steps say that the step is right. They are far from a trained GAN. So let's take two thousand, with Adam; this takes a while:
+# Three steps are far from a trained GAN. Let's take two thousand, with Adam. This may take a minute.
+# Watch the loss of the discriminator: if it couldn't tell fakes from images at all, and gave both a score of 0, it would be $2\ln 2$, or 1.39.
 
 # %% gan
 def adam():
@@ -386,13 +441,18 @@ models, optimizers = make_pair(two, adam)
 @tf.function
 def gan_step(images, noise):
     arguments = (models, optimizers, images, noise, 128)
-    return two.run(pair_step, args=arguments)
+    losses = two.run(pair_step, args=arguments)
+    return two.reduce("SUM", losses, axis=None)
 
 
-for batch, noise in examples.batch(128).take(2000).as_numpy_iterator():
-    gan_step(share_out(two, batch), share_out(two, noise))
+batches = examples.batch(128).take(2000).as_numpy_iterator()
+for number, (batch, noise) in enumerate(batches, start=1):
+    loss = gan_step(share_out(two, batch), share_out(two, noise))
+    if number in (1, 100, 2000):
+        print("step", number, about(float(loss), 0.05, 4, digits=2))
 
 # %% gather-text [markdown]
+# Before it has learned anything, the discriminator does worse than 1.39. Then its loss falls well below, and stays there: it tells most fakes from images, but the generator keeps up with it.
 # What has the generator learned? We give it noise for eleven images. The replicas make six and five of them,
 # and `gather` joins them, in the order of the noise:
 
@@ -403,29 +463,73 @@ for part in two.experimental_local_results(parts):
     print("a replica made", part.shape)
 fakes = two.gather(parts, axis=0)
 print("gathered      ", fakes.shape)
-image_grid(255 * fakes.numpy()[..., 0], ["fake"] * 11)
+image_grid(255 * fakes.numpy()[..., 0], range(1, 12))
 
 # %% gather-read [markdown]
-# They are grainy, and nobody would buy them. (Yours may be others.) But they have the outlines of garments, wide ones and narrow ones, and the generator has never seen a garment:
+# The images are grainy, and nobody would buy these clothes. (Yours may look different.) But they have the outlines of garments, and the generator has never seen a garment:
 # it has only learned from the discriminator what doesn't pass for one.
 #
-# ## What each replica does alone
+# ## The line that clips
 #
-# The noise of a layer was the first thing that a replica does alone, where one device does it for the whole batch. It isn't the last. In each of these, a replica looks at its own part only:
+# GANs are nervous, and so are large models. One bad batch gives a huge gradient, and a huge gradient ruins the weights.
+# So you clip it, as in {lesson:large_trainings}. Keras does that for you, with `global_clipnorm`.
 #
-# - **Batch normalization** takes the moments of a replica's own part. `BatchNormalization(synchronized=True)` takes those of the batch.
-# - **Losses over pairs** of examples, such as contrastive ones, see no pairs across replicas. `all_gather` in the replica context brings the others in.
-#   Each replica then adds up the losses of its *own* examples against all, and divides by the global batch size.
-# - **Clipping.** With `clipnorm` or `global_clipnorm`, each replica clips its own gradients *before* they are added up.
+# Does clipping need the whole batch? Take the numbers of that lesson once more: the gradient is (3, 4), so its norm is 5, and the limit is 1.
+# There, each of the two devices had one of the numbers. Here, a replica takes the gradient of its share of the loss, and gets a share of the gradient.
+# On two replicas, let these shares be (3, 0) and (0, 4).
+# `step_with`, in the folded cell, gives each replica its share of the gradient, and lets an optimizer take a step. Weights begin at 0.
+
+
+# %% step-with tags=["known"]
+def step_with(strategy, shares, make_optimizer, prepare=None):
+    with strategy.scope():
+        weight = tf.Variable(tf.zeros(len(shares[0])))
+        optimizer = make_optimizer()
+        optimizer.build([weight])
+
+    def on_replica(rows):
+        gradients = [rows[0]]  # this replica's part is one row
+        if prepare is not None:
+            gradients = prepare(gradients)
+        optimizer.apply(gradients, [weight])
+
+    @tf.function
+    def step(rows):
+        strategy.run(on_replica, args=(rows,))
+
+    step(share_out(strategy, shares))
+    return weight.numpy()
+
+
+# %% clip-apart
+def clipping():
+    return tf.keras.optimizers.SGD(1.0, global_clipnorm=1.0)
+
+
+whole_gradient = [[3.0, 4.0]]
+two_shares = [[3.0, 0.0], [0.0, 4.0]]
+print("one device  ", step_with(one, whole_gradient, clipping))
+print("two replicas", step_with(two, two_shares, clipping))
+
+# %% clip-apart-read [markdown]
+# SGD subtracts, hence the minus. One device takes a step whose norm is 1. The two replicas take a step of norm 1.41, and it points in a different direction.
+# Here is why. The optimizer clips *before* it adds up:
+
+# %% clip-picture
+picture.clip_picture()
+
+# %% clip-picture-read [markdown]
+# On the left, each share is clipped to a norm of 1, and their sum ends outside the circle. On the right, the shares are added up first, and the sum is clipped.
+# It can also go wrong the other way round: (0.9, 0) and (0, 0.9) are both within the limit, so neither is clipped, but the norm of their sum is 1.27.
 #
-# Skipping a step, as `mixed_float16` does, needs a closer look below.
+# So the clipping line needs the gradient of the whole batch. How does it get it? A replica step can ask for an all-reduce at any place.
+# After `context = tf.distribute.get_replica_context()`, `context.all_reduce("SUM", gradients)` adds up a list of gradients over the replicas.
 #
-# Clipping you can mend yourself. In a replica step, `context = tf.distribute.get_replica_context()` has `context.all_reduce("SUM", gradients)`, which adds up a list of gradients over the replicas,
-# and `context.num_replicas_in_sync`. `tf.clip_by_global_norm(gradients, limit)` returns a clipped list, and the norm before it was clipped.
+# **Exercise 2.** Write `clipped(gradients, limit)`, which a replica step calls. `gradients` is a list with this replica's share of each gradient.
+# Return the list that goes to `optimizer.apply`. The weights must then move as on one device that clips the gradient of the whole batch to `limit`.
 #
-# **Exercise 2.** Write `clipped(gradients, limit)`, to be called in a replica step. `gradients` is a list with this replica's share of each gradient.
-# Return the list that goes to `optimizer.apply`, so that all replicas together make the step of one device that clips the whole gradient to `limit`.
-# Don't forget what `apply` does.
+# - `tf.clip_by_global_norm(gradients, limit)` returns two things: the clipped list, and the norm before.
+# - Mind that `apply` adds up over the replicas, whatever you give it. `context.num_replicas_in_sync` is their number.
 
 # %% exercise-clipped
 def clipped(gradients, limit):
@@ -441,53 +545,49 @@ def clipped(gradients, limit):
 # %%
 check("own_steps-clipped", clipped)
 
+# %% note-sparse [markdown]
+# What if the model has an `Embedding`?
+#
+# The gradient of its table is a `tf.IndexedSlices`, which has the rows that occurred, and can't be divided. Begin `clipped` with `gradients = [tf.convert_to_tensor(each) for each in gradients]`.
+# If the loss doesn't use a variable, its gradient is `None`: leave out both, the gradient here and the variable in `apply`.
+
 # %% scaled-text [markdown]
-# ### Who skips the step?
+# ## The line that decides
 #
-# In float16 small gradients vanish. The cure is **loss scaling**: the loss is multiplied by a large scale, and the gradients are divided by it again.
-# When a gradient becomes infinite, the scale was too large. The optimizer then skips the step, and lowers the scale.
+# In float16, a gradient of 0.00000001 is 0, since the type has no numbers that small. So you multiply the loss by a scale, say 1,000.
+# The gradient becomes 0.00001, which float16 can hold, and it is divided by 1,000 again, in float32. That is **loss scaling**.
 #
-# `LossScaleOptimizer` wraps an optimizer and does this; under the policy `mixed_float16` Keras wraps yours. The folded cell has a step in which one replica has an infinite gradient, and the others the gradient 1.
-
-# %% after-scaled-step tags=["known"]
-def after_scaled_step(strategy, infinite_on):
-    with strategy.scope():
-        weight = tf.Variable(3.0)
-        inner = tf.keras.optimizers.SGD(0.1)
-        scaled = tf.keras.optimizers.LossScaleOptimizer(
-            inner, initial_scale=1.0
-        )
-        scaled.build([weight])
-
-    def on_replica():
-        context = tf.distribute.get_replica_context()
-        number = context.replica_id_in_sync_group
-        gradient = tf.where(number == infinite_on, np.inf, 1.0)
-        scaled.apply([gradient], [weight])
-
-    @tf.function
-    def step():
-        strategy.run(on_replica)
-
-    step()
-    return float(weight.numpy())
-
+# But at this scale, a gradient of 100 becomes 100,000, and beyond 65,504, float16 has only infinity. That is an **overflow**: the scale was too large.
+# Then the optimizer skips the step, and lowers the scale.
+#
+# In Keras, `LossScaleOptimizer` divides and skips. You wrap it around your optimizer; under `compile`, the policy `mixed_float16` does so.
+# Only the multiplication is a line of your step, after the loss is computed: `loss = optimizer.scale_loss(loss)`.
+# Without it, the gradients are divided by a scale that was never applied, and with SGD the weights hardly move.
+#
+# To skip or not to skip is a decision about the *whole* gradient: a single infinite share makes the sum infinite. Who decides?
 
 # %% predict-mixed [markdown]
 # Keras 3 has a `LossScaleOptimizer` to skip steps with infinite gradients.
-# Two replicas take a step with it, around SGD. The weight is 3 in both copies.
+# Two replicas take a step with it, around SGD, and their gradients are added up. The weight is 0 on both.
 # Replica 0 has the gradient 1, and replica 1 an infinite one. Who skips the step?
 #
-# - [ ] `both` Both replicas skip it, and the weight stays 3.
+# - [ ] `both` Both replicas skip it, and the weight stays 0.
 #   It would be so if the optimizer looked at the gradients of all replicas, or at their sum. It looks at those of the first one only.
 # - [ ] `second` Replica 1 skips it, and replica 0 takes it.
 #   The copies would then differ. But the optimizer decides once for all replicas.
-# - [x] `none` Neither does, and the weight becomes infinite.
-#   The optimizer looks at the gradients of replica 0 only, and these are finite. So the step is taken, with the sum, which is infinite.
+# - [x] `none` Neither does, and the weight becomes −∞.
+#   The optimizer looks at the gradients of replica 0 only, since it takes for granted that they have been added up before. They are finite. So the step is taken, with the sum, which is infinite.
 
 # %% reveal-mixed
-weight = after_scaled_step(two, infinite_on=1)
-if weight == 3:
+def scaled():
+    return tf.keras.optimizers.LossScaleOptimizer(
+        tf.keras.optimizers.SGD(0.1),
+        initial_scale=1.0,
+    )
+
+
+weight = step_with(two, [[1.0], [np.inf]], scaled)[0]
+if weight == 0:
     skipped_by = "both"
 elif np.isinf(weight):
     skipped_by = "none"
@@ -495,66 +595,153 @@ else:
     skipped_by = "second"
 reveal("own_steps-mixed", skipped_by)
 
+# %% skip-picture-text [markdown]
+# The optimizer asks whether the gradients are finite *before* it adds up, like the clipping line. And it asks only on replica 0:
+
+# %% skip-picture
+picture.skip_picture()
+
 # %% mixed-text [markdown]
-# Does it at least work when replica 0 is the one?
+# Does it at least work if the overflow is on replica 0?
 
 # %% mixed
-print("one device           w", after_scaled_step(one, 0))
-print("infinite on replica 0: w", after_scaled_step(two, 0))
-print("infinite on replica 1: w", after_scaled_step(two, 1))
+on_0 = [[np.inf], [1.0]]
+on_1 = [[1.0], [np.inf]]
+print("overflow on one device", step_with(one, [[np.inf]], scaled))
+print("overflow on replica 0 ", step_with(two, on_0, scaled))
+print("overflow on replica 1 ", step_with(two, on_1, scaled))
 
 # %% mixed-read [markdown]
-# It does: $w$ stays 3, as on one device. With the infinite gradient on replica 1, SGD subtracts it, and $w$ becomes −∞.
-# If just one replica overflows, and any of them with the same chance, half of the overflows are caught with two replicas, and one in eight with eight.
+# With the overflow on replica 0, the step is skipped, as on one device: the weight stays 0. But with the overflow on replica 1, nothing stops SGD. It subtracts infinity, and the weight becomes −∞.
+# Suppose that each overflow hits a single replica, and each replica with the same probability. With two replicas, half of the bad steps are skipped. With eight, only one in eight is, and the first of the others ruins the weights.
 #
-# Train in `mixed_bfloat16` instead, where the range is that of float32 and nothing has to be scaled.
-# The page *What strategies get right* tries nearly 300 features of Keras under strategies.
+# You can't change this line, because it is Keras's. But with the all-reduce of Exercise 2, you can change what it sees.
+# If each replica adds up the gradients first, all of them have the overflow, replica 0 too. (`step_with` calls `prepare`, its last argument, with the gradients before `apply`.)
+
+# %% mixed-whole
+def whole(gradients):
+    context = tf.distribute.get_replica_context()
+    totals = context.all_reduce("SUM", gradients)
+    # `apply` adds up once more, over the replicas
+    return [each / context.num_replicas_in_sync for each in totals]
+
+
+on_none = [[1.0], [1.0]]
+print("overflow on replica 1", step_with(two, on_1, scaled, whole))
+print("overflow on none     ", step_with(two, on_none, scaled, whole))
+
+# %% mixed-whole-read [markdown]
+# Now the step is skipped. And a step without overflow is still right: the gradients add up to 2, so at a rate of 0.1 the weight moves by 0.2.
+#
+# There is an easier way out. `mixed_bfloat16` has the range of float32, so nothing has to be scaled, and nobody has to decide.
+#
+# ## Your own list
+#
+# No list of such lines is ever complete. But now you can read any step with the question of this lesson.
+#
+# **Exercise 3.** Here is the replica step of a classifier. Its model has two dense layers, with `tf.keras.layers.BatchNormalization()` between them (see {lesson:coupled_rows}).
+# The step drops a gradient whose norm is 100 or more, and `accuracy` is a metric.
+# Some of the numbered lines see only the replica's part, although they need the whole batch. Set `lines` to the set of their numbers.
+#
+# ```python
+# def replica_step(x, y, global_batch_size):
+#     with tf.GradientTape() as tape:
+#         logits = model(x, training=True)                         # 1
+#         losses = cross_entropy(y, logits)                        # 2
+#         loss = tf.reduce_sum(losses) / global_batch_size         # 3
+#     variables = model.trainable_variables
+#     gradients = tape.gradient(loss, variables)
+#     norm = tf.linalg.global_norm(gradients)                      # 4
+#     keep = tf.cast(norm < 100.0, tf.float32)
+#     kept = [keep * each for each in gradients]
+#     optimizer.apply(kept, variables)                             # 5
+#     accuracy.update_state(y, logits)                             # 6
+# ```
+
+# %% exercise-lines
+# solution begin
+lines = {1, 4}
+# solution end
+
+# %% check-lines [markdown]
+# `lines`
+#
+# - [x] `{1, 4}`
+# - [ ] `{4}`
+#   There is one more. What does a layer of batch normalization compute, and from which rows?
+# - [ ] `{1}`
+#   There is one more. In one line, each replica measures something of its own share.
+# - [ ] `{1, 3, 4}`
+#   Line 3 adds up over the part, but it divides by the global batch size. So these are shares, and the optimizer adds them up.
+# - [ ] `{1, 4, 5}`
+#   `optimizer.apply` adds up over the replicas by itself. What is wrong is what it gets.
+# - [ ] `{1, 4, 6}`
+#   A metric counts the examples of all replicas.
+# - otherwise
+#   Ask of each line: if it gets only a few of the rows, does it compute the same for these rows? And if not, does a later line make up for it, by adding up over the replicas?
+
+# %% note-lines [markdown]
+# Why these lines?
+#
+# In line 1, batch normalization takes the mean and the variance of a replica's own rows. In line 4, each replica takes the norm of its own share.
+# With the shares (3, 0) and (0, 400), only the second is dropped, and the weights take a step along (3, 0). One device would drop the whole gradient, (3, 400).
+
+# %% table-text [markdown]
+# Here are all such lines that you have met, and two that you haven't:
+#
+# | the line | on several replicas | what you write |
+# | :--- | :--- | :--- |
+# | a loss of your own, returned to `fit` | is averaged over the replicas, or thrown away | a metric, fed with the losses of single examples |
+# | noise from a layer | is the same on every replica | noise in the data, with the example's number in its seed |
+# | dropout | drops the same units on every replica | nothing, but the result no longer equals one device |
+# | `global_clipnorm`, `clipnorm`, a norm of your own | sees a share | all-reduce the gradients first, and divide by the replicas afterwards |
+# | the skip of `LossScaleOptimizer` | sees the gradients of replica 0 | the same, or `mixed_bfloat16` |
+# | batch normalization | takes the mean and variance of a part | `BatchNormalization(synchronized=True)` |
+# | a contrastive loss, over pairs of examples | misses the pairs across replicas | `all_gather` the outputs; add up the losses of your own examples, and divide by the global batch size |
+# | a variable that each replica writes | diverges silently | `aggregation=tf.VariableAggregation.SUM`, and `assign_add` |
+#
+# The page *What strategies get right* tries nearly 300 features of Keras under strategies, and says which of them see only a part.
 
 # %% note-own-variable [markdown]
-# May I write a variable in a replica step, and read it again?
+# What exactly happens to a variable that each replica writes?
 #
-# Yes. In a compiled function, too, a read that comes after a write in your code sees what was written.
-# We tried momentum written by hand: `velocity.assign(0.5 * velocity + gradient)`, then `weight.assign_sub(0.1 * velocity)`,
-# with the all-reduced gradient 10 and the weight 3 to begin with.
-# On four replicas, velocity and weight went to 10 and 2 in all copies, then to 15 and 0.5, as on one device.
-#
-# But each replica writes its own copy. If they write different values, the copies come apart without a word:
-# after `seen.assign_add(number)` with the number of the replica, the four copies were 0, 1, 2 and 3.
-# To count over the replicas, make the variable with `aggregation=tf.VariableAggregation.SUM`, and call `seen.assign_add(rows)` with the rows of the replica.
+# Each replica writes its own copy. After `seen.assign_add(number)` with the number of the replica, the copies on four replicas are 0, 1, 2 and 3.
+# To count over the replicas, make the variable with `aggregation=tf.VariableAggregation.SUM`, and call `seen.assign_add(rows)` with the rows of the replica, as a tensor.
 # `seen.assign(seen + rows)` would add up the old value once for each replica.
+# (Reading is safe: a read sees the writes above it, in a compiled function, too.)
 
 # %% out-heading [markdown]
-# ## What is saved?
+# ## And around the step?
 #
-# Under `fit`, a callback saves the model. With a loop of your own, you save it yourself.
-# A checkpoint holds values, and knows no strategy: `restore` puts them into models that were made without one, and `assert_consumed` makes sure that no value is left over.
+# The step is complete. But `fit` did two more jobs *around* the step: it saved checkpoints, through a callback, and it could run several steps per call. With a loop of your own, they are yours.
 #
+# Saving is easy. A checkpoint holds values and knows nothing about strategies, so you can restore it into a model that was built without one. `assert_consumed` raises an error if a value is left over.
 # Let's save the generator of our two replicas, together with its Adam, and restore both for a single device.
 
 # %% predict-early [markdown]
-# A model and `adam = tf.keras.optimizers.Adam()` are made anew, without a strategy.
-# Then `tf.train.Checkpoint(model=model, adam=adam)`
-# restores a checkpoint of a training with Adam,
+# A model and `optimizer = tf.keras.optimizers.Adam()` are made anew, without a strategy.
+# Then `tf.train.Checkpoint(model=model, adam=optimizer)`
+# restores a checkpoint of a training with Adam on two replicas,
 # and `assert_consumed()` is called on what `restore` returns.
 # What happens?
 #
 # - [ ] `passes` It passes, and all values are in their variables.
 #   It would if all variables were there.
-#   Adam makes its two moment estimates for each weight in its first step, or in its `build`.
-# - [ ] `anew` It passes, but the moment estimates of Adam keep their first values.
+#   Adam makes its two slots for each weight in its first step, or in its `build`.
+# - [ ] `anew` It passes, but the slots of Adam keep their initial values.
 #   It does not pass: a value that waits has not been used.
-#   Nor is it lost: Adam gets it when it makes the variable.
+#   But the value isn't lost: Adam gets it when it makes the variable.
 # - [x] `AssertionError` It raises an error.
-#   Adam makes its two moment estimates for each weight in its first step, or in its `build`. Until then their values wait, and `assert_consumed` counts them as left over.
+#   Adam makes its two slots for each weight in its first step, or in its `build`. Until then their values wait, and `assert_consumed` counts them as left over.
 
 # %% reveal-early
 import tempfile
 
-saved = tf.train.Checkpoint(model=models[0], adam=optimizers[0])
-path = saved.save(tempfile.mkdtemp() + "/trained")
+trained = tf.train.Checkpoint(model=models[0], adam=optimizers[0])
+path = trained.save(tempfile.mkdtemp() + "/trained")
 
-unbuilt = tf.train.Checkpoint(model=generator(), adam=adam())
-status = unbuilt.restore(path)
+new = tf.train.Checkpoint(model=generator(), adam=adam())
+status = new.restore(path)
 try:
     status.assert_consumed()
     answer = "passes"
@@ -563,36 +750,41 @@ except AssertionError:
 reveal("own_steps-early", answer)
 
 # %% early-why [markdown]
-# `build` calls `optimizer.build`, which makes these variables. With it, the restored generator should make the same image:
+# Our function `build`, from the beginning of this lesson, calls `optimizer.build`, which makes the slots. With it, the restored generator should make the same images:
 
 # %% restored
-alone, its_adam = build(one, generator, adam)
-whole = tf.train.Checkpoint(model=alone, adam=its_adam)
-whole.restore(path).assert_consumed()
-gap = largest_difference(alone(noise), fakes)
-print("steps of Adam", int(its_adam.iterations.numpy()))
+restored_generator, restored_adam = build(one, generator, adam)
+restored = tf.train.Checkpoint(
+    model=restored_generator,
+    adam=restored_adam,
+)
+restored.restore(path).assert_consumed()
+gap = largest_difference(restored_generator(noise), fakes)
+print("steps of Adam", int(restored_adam.iterations.numpy()))
 print("images differ by", about(gap, 0, 1e-5))
 
 # %% restored-read [markdown]
-# All values are in place. Adam has counted its 2,000 steps, and the images are those of the two replicas.
+# Adam has counted its 2,000 steps, and the images are those of the two replicas. So a run may start on several replicas, and go on with one device.
 
 # %% note-seed [markdown]
 # What does a checkpoint not find?
 #
 # `tf.train.Checkpoint` doesn't find the seed and the counter of `Dropout` in a model of Keras 3, and `assert_consumed` says nothing about what was never saved.
-# A resumed run then repeats the dropout masks it began with.
+# A program that sets its seed and resumes then repeats the dropout masks it began with.
 # Name the variable beside the model: `tf.train.Checkpoint(model=model, seed=layer.seed_generator.state.value)`.
 
 # %% several-heading [markdown]
-# ## How many steps per execution?
+# ## Several steps in a call
 #
-# `fit` can take several steps in one call of a compiled function: that is `steps_per_execution`. Your own loop can do so, too.
-# Until the call returns, no curve moves and no Stop button works. How much time do you get for it?
+# In {lesson:faster}, many steps in one call saved the work that Python does for each. Under `fit`, that is `steps_per_execution`;
+# in a program of your own, it is a compiled loop such as `several_steps`.
+# Until the call returns, no curve moves, and the Stop button does nothing. What do you get in exchange, under a strategy?
 #
 # The explorer measures it on two replicas, with a dense layer and one batch of garments: 20 steps, with one, ten or all of them in a call.
 
 
-# %% several tags=["known"]
+
+# %% several
 @tf.function
 def several_steps(step, images, labels, steps):
     total = 0.0
@@ -601,6 +793,7 @@ def several_steps(step, images, labels, steps):
     return total
 
 
+# %% ways-of tags=["known"]
 def small():
     layers = tf.keras.layers
     return tf.keras.Sequential(
@@ -651,10 +844,10 @@ measure_ways = iterating_explorer.measuring(ways_of, steps=20)
 iterating_explorer.IterationExplorer(measure_ways)
 
 # %% ways-read [markdown]
-# Read your times in the explorer. On our two cores, steps of 64 images gained most: more than half of their time wasn't training at all.
-# Python prepared the call, and fetched the loss. Steps of 2,048 images took longer by themselves, and gained little.
+# Press *Measure*, and read your times. On our two cores, steps of 64 images gained most: more than half of their time was Python, which prepared the call and fetched the loss.
+# Steps of 2,048 images take longer, so the same savings hardly showed.
 #
-# So try it where a step takes about a millisecond, or less. Where it takes much longer, leave it at one, and keep your curves and the Stop button.
+# So try several steps per call if a step takes about a millisecond, or less. If it takes much longer, stay with one, and keep your curves and the Stop button.
 
 # %% note-profiler [markdown]
 # Where does the time of a step go?
@@ -664,15 +857,15 @@ iterating_explorer.IterationExplorer(measure_ways)
 # %% plain-heading [markdown]
 # ## The plain program
 #
-# [`own_steps.py`](../plain/own_steps.py) is the GAN without the course's library: on four replicas, with a distributed data set that brings the noise,
-# with whole gradients that are clipped, and with a checkpoint that one device restores.
+# [`own_steps.py`](../plain/own_steps.py) is the GAN without the course's library, on four replicas. Its noise comes with the dataset,
+# it clips the whole gradient, and one device restores its checkpoint.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - `fit` averages over the replicas what your `train_step` returns, unless its names are those of the metrics. Report through a metric, and feed it the losses of the single examples.
-# - A replica draws and clips alone, and replica 0 decides for all whether to skip. Noise belongs in the data, clipping comes after the all-reduce, and `mixed_bfloat16` has no need to skip.
-# - A checkpoint knows no strategy. Build the optimizer before you restore, and call `assert_consumed`.
+# - A replica step sees a part of the batch. Ask of each line whether it needs the whole; if so, all-reduce first, or do it in the data, where the batch is still whole.
+# - What a `train_step` returns is averaged over the replicas, and only the last batch counts; under the names of the metrics, it is thrown away. Report the loss through a metric, fed with the losses of single examples.
+# - The best test of a step is one device: SGD, unequal parts, three steps, all weights equal. (A step with dropout can't pass it, and one with `compute_loss` only with equal parts.)
 #
 # In {lesson:workers}, the replicas live in several processes.
 

@@ -70,8 +70,7 @@ def make_model():
 
 # %% on-one-text [markdown]
 # Here is the training run on one device. It goes through the reviews once, in the order in which they come,
-# so that we can compare runs. `about` prints a number that may differ a little on your processor:
-# with the sign ≈, and a complaint if it doesn't lie between the two ends that follow it in the code.
+# so that we can compare runs. Numbers that may differ a little on your processor have the sign ≈, as in {lesson:whole_game}.
 
 # %% on-one
 one_device_model = make_model()
@@ -83,11 +82,12 @@ print("accuracy", about(history["accuracy"][0], 0.74, 0.79))
 
 # %% on-two-text [markdown]
 # And now two devices. A **strategy** of `tf.distribute` knows which devices take part.
-# `MirroredStrategy` is the one for several GPUs in one machine; ours are virtual CPUs, and only they need `to_one`.
-# The two extra lines make the strategy, and open its **scope**, in which the model is made:
+# `MirroredStrategy` is the one for several GPUs in one machine; ours are virtual CPUs.
+# The two extra lines make the strategy, and open its **scope**, in which the model is made.
+# (`to_one` is only for virtual CPUs: the note below says why.)
 
 # %% on-two
-# Virtual CPUs need this, GPUs don't: see the note below
+# For several strategies on virtual CPUs: see the note below
 to_one = tf.distribute.ReductionToOneDevice()
 
 mirrored = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], to_one)
@@ -107,7 +107,8 @@ print("accuracy", about(history["accuracy"][0], 0.74, 0.79))
 # To do so yourself, call `tf.config.set_logical_device_configuration` before TensorFlow first uses its devices.
 #
 # The second argument, `to_one`, is a `ReductionToOneDevice`: it lets one device do all the adding up.
-# The checks of the exercises make strategies, too, and on CPUs the data of two strategies could otherwise get mixed up.
+# A single strategy on virtual CPUs works without it, as in {lesson:whole_game}.
+# But here the checks of the exercises make strategies, too, and on CPUs the data of two strategies could get mixed up.
 # On GPUs, leave it out.
 
 # %% new-reviews-text [markdown]
@@ -115,7 +116,7 @@ print("accuracy", about(history["accuracy"][0], 0.74, 0.79))
 #
 # What are two devices good for? They share the work of each step, and with large batches that saves time.
 # {Lesson:faster} measured it with DTensor, on a machine with two cores: with batches of 16,384 reviews, eight virtual devices were 1.5 times as fast as one.
-# With batches of 64 they were slower. So don't expect to save time here: in this lesson we look at the numbers alone.
+# With batches of 64 they were slower. So don't expect to save time here: in this lesson we look only at the numbers.
 #
 # Let's first ask both models about the 2,000 reviews that they haven't seen:
 
@@ -144,11 +145,11 @@ print("nan answers", dead, "of", len(answers))
 #
 # ## The batch
 #
-# With DTensor you wrote one program for the whole batch, and a mean was the mean over all of its rows, wherever they lay.
+# With DTensor you wrote one program for the whole batch, and a mean was the mean over all of its rows, on whatever device they were.
 # A strategy works differently: *it runs your program once for each replica, on the rows of that replica alone.*
 #
 # A **replica** is a copy of the model that works on examples of its own. Here there are two, one on each device.
-# You gave `fit` 4,097 reviews and `batch_size=64`. Is 64 what each replica gets, or what they share? The number of updates tells.
+# You gave `fit` 4,097 reviews and `batch_size=64`. Is 64 what each replica gets, or what they share? The number of updates tells you.
 
 # %% predict-steps [markdown]
 # An optimizer counts its updates in `iterations`.
@@ -156,11 +157,11 @@ print("nan answers", dead, "of", len(answers))
 # How many updates did it make in the epoch?
 #
 # - [ ] `33`
-#   So it would be if each replica took 64 examples in every step.
+#   It would be, if each replica took 64 examples in every step.
 # - [x] `65`
 #   64 full batches, and one with the example that is left, as on one device: the replicas share each batch.
 # - [ ] `129`
-#   So it would be if the replicas made their updates in turn, with 32 examples each.
+#   It would be, if the replicas made their updates in turn, with 32 examples each.
 # - otherwise
 #   Divide the examples by what all replicas together take in a step, and round up.
 
@@ -170,8 +171,8 @@ reveal("strategies-steps", int(updates.numpy()))
 
 # %% received-text [markdown]
 # So `batch_size` is the size of the **global batch**, which all replicas share. Each replica gets its *part* of it: here, 32 of the 64 reviews.
-# (The part is also called a shard, and its size the *per-replica batch size*.)
-# It is the same for the batches of a `tf.data.Dataset`.
+# (Its size is called the *per-replica batch size*.)
+# The batches of a `tf.data.Dataset` are global batches, too.
 #
 # Now for the last batch, which has a single review. To see where that goes, take an example that you can follow at a glance: five examples in batches of four.
 # This is who gets what:
@@ -182,8 +183,8 @@ from lessons.strategies.global_batches import received_examples
 received_examples(mirrored, tf.data.Dataset.range(5).batch(4))
 
 # %% received-read [markdown]
-# There it is. Example 4 is alone in its batch, and it goes to replica 0. The part of replica 1 has *no* examples.
-# It doesn't sit the step out. It runs the model on zero rows, and batch normalization asks for their mean:
+# Example 4 is alone in its batch, and it goes to replica 0. The part of replica 1 has *no* examples.
+# And yet replica 1 doesn't sit the step out. It runs the model on zero rows, and batch normalization asks for their mean:
 
 # %% empty-mean
 no_rows = tf.zeros((0, 3))
@@ -228,9 +229,9 @@ for part in (numbers[:2], numbers[2:], numbers):
 # %% two-copies-text [markdown]
 # Alone, they would take it to 0.25 and to 1.25. A single device takes it to 0.75. Now the two replicas together.
 #
-# `MirroredStrategy` keeps a copy of each variable on each device. A Keras variable has TensorFlow's own in `.value`,
-# and for that, `experimental_local_results` lists the copies.
-# Here are the copies of the weight before the step and after it:
+# `MirroredStrategy` keeps a copy of each variable on each device. To see the copies of a Keras variable,
+# pass its `.value`, the TensorFlow variable that it wraps, to `experimental_local_results`.
+# Here are the copies of the weight, before the step and after it:
 
 
 # %% copies
@@ -254,10 +255,10 @@ print("after ", *copies_of(weight, mirrored))
 # (In the words of DTensor, this is a mesh with one dimension, `batch`, and replicated weights.)
 #
 # What brought them there is an all-reduce, the one that you know: the gradients of all replicas are added up, and every replica gets the sum.
-# Each replica computes the mean loss over its own examples, and `fit` divides that by the number of replicas.
+# Each replica computes the mean loss over its own examples, and Keras divides that by the number of replicas.
 # So its gradient is half as large when it enters the sum, and both copies move by (0.25 + 1.25) / 2 = 0.75.
 #
-# Follow the step from top to bottom. The colours of the examples come back in the gradients: each gradient knows only its own examples.
+# Follow the step from top to bottom. The colors of the examples come back in the gradients: each gradient knows only its own examples.
 # The stripes mark a partial sum, which waits for the others. Below the all-reduce, both replicas hold the same:
 
 # %% step-picture
@@ -267,15 +268,16 @@ picture.step_picture()
 
 # %% all-reduce-text [markdown]
 # You can make such a sum yourself. `mirrored.run(function)` calls a function on every replica.
-# Inside it, `get_replica_context()` tells which replica it runs on, and has an `all_reduce`.
+# Inside it, `get_replica_context()` gives you the number of the replica, and an `all_reduce`.
 # First, replica 0 brings a gradient of 2 and replica 1 one of 3. Then replica 1 brings a `nan`:
 
 
 # %% all-reduce
 def add_up(gradients):
     context = tf.distribute.get_replica_context()
-    own = gradients[context.replica_id_in_sync_group]
-    return context.all_reduce("SUM", tf.constant(own))
+    replica = context.replica_id_in_sync_group  # 0 or 1
+    own_gradient = tf.constant(gradients[replica])
+    return context.all_reduce("SUM", own_gradient)
 
 
 for gradients in ([2.0, 3.0], [2.0, np.nan]):
@@ -286,7 +288,7 @@ for gradients in ([2.0, 3.0], [2.0, np.nan]):
     print("  replica 1 gets", second.numpy())
 
 # %% all-reduce-read [markdown]
-# Both replicas get the sum, 5. But one bad gradient spoils it for both. Is that what happened in the opening? Let's look into the dead model.
+# Both replicas get the sum, 5. But one bad gradient spoils the sum for both. Is that what happened in the opening? Let's look into the dead model.
 # Batch normalization has four variables for its 48 hidden units. How many `nan`s are in the copy of replica 0, and how many in that of replica 1?
 
 # %% autopsy
@@ -319,7 +321,7 @@ for variable in two_device_model.layers[1].variables:
 # Batch normalization made the empty part visible. What happens in a model without it?
 # Nothing turns into `nan` there: Keras takes the loss of no examples to be 0, and the gradient is 0, too.
 #
-# But remember what `fit` does. Each replica takes the mean loss over *its own part*, and `fit` divides that by the number of replicas before the gradients are added up.
+# But remember how Keras divides. Each replica takes the mean loss over *its own part*, and Keras divides that by the number of replicas before the gradients are added up.
 # With parts of two examples, each example counts 1/2 of 1/2. That is 1/4, as in the mean over the batch of four. But our last batch has the parts 1 and 0.
 
 # %% predict-last [markdown]
@@ -332,15 +334,15 @@ for variable in two_device_model.layers[1].variables:
 #
 # - [ ] `0.18`
 #   It would be, as on one device, if the only example counted in full.
-#   But its gradient is divided by the number of replicas, and the other replica adds nothing.
+#   But Keras divides its loss by the number of replicas, and the other replica adds nothing.
 # - [x] `0.14`
-#   Replica 0 has the mean over one example, `fit` divides it by the two replicas, and replica 1 adds nothing: half a step.
+#   Replica 0 has the mean over one example, Keras divides it by the two replicas, and replica 1 adds nothing: half a step.
 # - [ ] `0.1`
 #   It would be, if such a batch were left out.
 #   Replica 0 still computes a gradient.
 # - [ ] `0.12`
 #   It would be, if the last example were divided by the batch size of 4.
-#   `fit` divides by the examples of the part, which is 1, and by the number of replicas.
+#   Keras divides by the examples of the part, which is 1, and by the number of replicas.
 
 # %% reveal-last
 five_ones = np.ones((5, 1), "float32")
@@ -375,9 +377,9 @@ for strategy in (single, mirrored):
     print(f"first epoch {first:.3f}  second epoch {second:.3f}")
 
 # %% epochs-read [markdown]
-# Not in the first epoch. The wrong update is the last one, and no loss comes after it.
-# Only the second epoch, which starts from the wrong weights, shows it: 0.481 instead of 0.380.
-# With thousands of examples to an epoch, you won't see it in any curve.
+# The loss of the first epoch doesn't give it away: only the last update is wrong, and no loss is computed after it.
+# The second epoch starts from the wrong weights, and reports 0.481 instead of 0.380.
+# With thousands of examples in an epoch, you won't see such a difference in any curve.
 # The reported loss isn't lying: it is the correct loss for these weights. The weights are wrong, because the *update* was.
 #
 # Under `fit`, an update is wrong whenever the parts are unequal. Here is how much each example counts:
@@ -391,7 +393,7 @@ for strategy in (single, mirrored):
 # One device divides every example by the size of the *global* batch. Can't the replicas do the same?
 
 # %% by-hand-text [markdown]
-# They can, if you write the step yourself.
+# The replicas can do the same, if you write the step yourself.
 #
 # **Exercise 1.** Write `replica_step(weight, features, labels, learning_rate, global_batch)`:
 # what one replica does in a step of gradient descent. Parts may differ in size.
@@ -429,9 +431,9 @@ check("strategies-by-hand", replica_step)
 #
 # - Choose a `batch_size` that can be divided by the number of replicas.
 # - The last batch must be divisible, too. The simple way is to leave it out unless it is full.
-# - With a dataset, that is `dataset.shuffle(n).batch(64, drop_remainder=True)`, in this order. Each epoch then leaves out other examples.
+# - With a dataset, that is `dataset.shuffle(n).batch(64, drop_remainder=True)`, in this order. Each epoch then leaves out different examples.
 # - With arrays, cut them. `fit` shuffles only what you have kept, so the rest is lost in every epoch.
-# - To *compare* with one device, don't shuffle the dataset. Even with a seed, `fit` can show two replicas another order than one device.
+# - To *compare* with one device, don't shuffle the dataset. Even with a seed, the order under `fit` can be different on two replicas than on one device.
 
 # %% full-batches-text [markdown]
 # So let's go back to the reviews, and leave out the last one. Is the model alive? And does it have the same weights as the model of one device?
@@ -459,8 +461,8 @@ print("accuracy  ", about(accuracy_of(unsynced), 0.82, 0.88))
 print("difference", about(difference(reference, unsynced), 0.02, 0.2))
 
 # %% full-batches-read [markdown]
-# It is alive, and it gets 85 % right.
-# But it isn't the model of one device. The largest difference between their values is almost a tenth, and that isn't rounding.
+# The model is alive, and it gets 85 % right.
+# But it isn't the model of one device. The largest difference between the values of the two models is almost a tenth, and that isn't rounding.
 
 # %% note-first [markdown]
 # When `fit` stops with an error about `AddN`
@@ -475,15 +477,15 @@ print("difference", about(difference(reference, unsynced), 0.02, 0.2))
 # Usually one gives each replica as many examples as one device had. The global batch is then
 # the per-replica batch times `strategy.num_replicas_in_sync`, and an epoch has fewer updates.
 #
-# The **linear scaling rule** ([Goyal and others](https://arxiv.org/abs/1706.02677), section 2.1) says
-# that the learning rate should then grow by the same factor, after a *warm-up* that begins with a small one.
-# It is a rule for SGD. For Adam and RMSprop, [Malladi and others](https://arxiv.org/abs/2205.10287) derive the square root of the factor.
-# Both are starting points: tune the rate at the batch size that you'll use.
+# For the learning rate, start from the two rules of {lesson:faster}: the same factor for SGD
+# ([Goyal and others](https://arxiv.org/abs/1706.02677), section 2.1, who warm up first),
+# its square root for Adam ([Malladi and others](https://arxiv.org/abs/2205.10287)).
+# Then tune the rate at the batch size that you'll use.
 
 # %% twice-text [markdown]
 # ## What a replica does alone
 #
-# It gets stranger. Give this model the same review twice. For each copy of the review, here are its two outputs; the larger one wins:
+# It gets stranger. Give this model the same review twice. Each row below has the two outputs for one of them; the larger one wins:
 
 # %% twice
 pair = np.stack([test_x[58], test_x[58]])
@@ -496,7 +498,7 @@ for row in (0, 1):
 
 # %% twice-read [markdown]
 # One model, one review, two answers! In row 0 the model says that the reviewer disliked the film, and in row 1 that they liked it.
-# Is that a rare case? Let's give the model 200 reviews twice each, and count those with two verdicts:
+# You have seen such twins in {lesson:coupled_rows}, in a model made for that purpose. Are they rare in a trained one? Let's give the model 200 reviews twice each, and count those with two verdicts:
 
 # %% verdicts
 pairs = np.repeat(test_x[:200], 2, axis=0)
@@ -523,10 +525,10 @@ print("mean size", about(np.abs(first).mean(), 0.02, 0.05))
 print("apart by ", about(apart(unsynced), 0.002, 0.03))
 
 # %% drift-read [markdown]
-# They have drifted apart by as much as a fifth of their mean size. Comparing `get_weights` can't reveal this, because it returns only the copy of replica 0. A saved file has that copy, too.
+# The two copies have drifted apart by as much as a fifth of their mean size. Comparing `get_weights` can't reveal this, because it returns only the copy of replica 0. A saved file has only that copy, too.
 #
-# Where does the difference come from? Batch normalization subtracts the mean of its rows, and divides by their standard deviation.
-# Try it on our numbers, first on all four, then on the parts of the two replicas:
+# {Lesson:coupled_rows} had the reason. By default, batch normalization of Keras takes the *local* mean and variance, those of a replica's own rows.
+# What does that do in training? Here are our four numbers, normalized first all together, then in the parts of the two replicas:
 
 
 # %% own-rows
@@ -539,21 +541,21 @@ print("replica 0 ", normalized(numbers[:2]))
 print("replica 1 ", normalized(numbers[2:]))
 
 # %% own-rows-read [markdown]
-# To one device, 2 is a small number and 4 a large one. To the replicas, 2 and 4 are the same: 1.
-# Each is the larger of its pair. The two pairs have different means, 1.5 and 3.5, and each replica subtracts its own.
+# On one device, 2 becomes a negative number and 4 a positive one. On the replicas, both become 1:
+# each is the larger of its pair. The two pairs have different means, 1.5 and 3.5, and each replica subtracts its own.
 #
 # So the replicas don't train on the same numbers as a single device would. That explains the weights.
 # And each replica averages *its* means into *its* copy of `moving_mean`. That explains the copies.
 #
-# With DTensor, this couldn't happen: there, the mean in your program is the mean of the whole batch ({lesson:coupled_rows}).
-# Here, your program sees the rows of one replica. But batch normalization has a switch for it:
+# With DTensor, this couldn't happen: there, the mean in your program is the mean of the whole batch.
+# Here, your program sees the rows of one replica. The mean and variance of the whole batch, the *global* ones, you get from a switch of batch normalization:
 
 # %% normalization-picture
 picture.normalization_picture()
 
 # %% synchronized-text [markdown]
 # The first row is one device, with the mean 2.5 for all four. Below it, each replica has a mean of its own.
-# With `synchronized=True`, at the bottom, the replicas pool the sums of their rows and of the squares, and all use the mean and variance of the whole batch.
+# With `synchronized=True`, at the bottom, the replicas add up the sums of their rows and of the squares, and all use the mean and variance of the whole batch.
 # On one device the switch makes no difference beyond rounding.
 #
 # Let's train our model with the switch:
@@ -582,12 +584,12 @@ print("difference", about(difference(reference, synced), 0, 1e-4))
 print(f"apart by {apart(synced):.4f}")
 
 # %% synchronized-read [markdown]
-# This repairs it. The values differ by about two millionths, which *is* rounding, and the two copies are equal.
+# The switch repairs the model. The values differ by about two millionths, which *is* rounding, and the two copies are equal.
 # At last, two devices do what one device does.
 #
 # The mistake that you have just repaired is the most treacherous of the lesson: no error, no `nan`, and a good accuracy.
 # And it isn't the only one of its kind. A strategy adds up the gradients. *Whatever a replica does before that sum, it does alone, unless told otherwise*,
-# and it may come out differently than on one device. Batch normalization is the first of four examples:
+# and the result may differ from that of one device. Batch normalization is the first of four examples:
 #
 # | in your program | what each replica does alone | what helps |
 # | :--- | :--- | :--- |
@@ -599,23 +601,23 @@ print(f"apart by {apart(synced):.4f}")
 # With padded texts, even the loss that `fit` and `evaluate` report is wrong, and the same number of examples doesn't help.
 # You write a *custom training loop* in {lesson:custom_training}.
 #
-# The book of this course has a page, *What strategies get right*, with nearly 300 features of Keras and `tf.distribute`, each tried as a program.
-# Look there for what your model uses, before you trust it.
+# The page *What strategies get right* has nearly 300 features of Keras and `tf.distribute`, each tried as a program.
+# Look up there what your model uses, before you trust it.
 
 # %% note-unsynchronized [markdown]
 # Is it wrong to leave batch normalization unsynchronized?
 #
 # Not always. The numbers aren't those of one device, but many networks are trained that way on purpose,
-# since it saves an exchange in every layer. Then know that you do it, and evaluate the model that you will use: load the saved one.
+# since it saves an exchange in every layer. If you do so, evaluate the model that you will use: load the saved one.
 # It has one copy of the moving averages, so an answer no longer depends on which replica gives it.
 #
 # `synchronized=True` alone also takes the `nan` out of the opening: one replica had no rows, but the two together had one.
-# But the parts of the last step are still unequal, and its gradients are half of those on one device.
+# The parts of the last step are still unequal, though, and its gradients are half of those on one device.
 
 # %% scope-text [markdown]
 # ## What is made outside the scope
 #
-# There is one more way to go wrong, and it is as quiet. What if something isn't made in the scope of the strategy?
+# There is one more way to go wrong, and it is just as quiet. What if something isn't made in the scope of the strategy?
 
 # %% predict-count [markdown]
 # `counter = tf.Variable(0)` is made outside the scope.
@@ -623,7 +625,7 @@ print(f"apart by {apart(synced):.4f}")
 # What is the value of `counter` then?
 #
 # - [ ] `1`
-#   So it would be with a variable of the scope: it has two copies, and each of them counts to 1.
+#   It would be, if the variable were made in the scope: it would have two copies, and each of them would count to 1.
 # - [x] `2`
 #   Outside the scope there are no copies: each replica adds 1 to the same variable.
 # - [ ] `error` no value: it is an error
@@ -660,7 +662,7 @@ for copy in mirrored.experimental_local_results(weight):
 # | a model made outside the scope, and `fit` called inside of it | `AssertionError` without a message, or `Mixing different tf.distribute.Strategy objects` | make the model in the scope |
 # | the model in the scope, but SGD of Keras 3, without momentum, outside | its `iterations` grow by 1 for each replica in every step, so that a learning-rate schedule runs too fast | make it in the scope |
 # | the model in the scope, but Adam, or SGD with momentum, of Keras 3 outside | an error; if you have built it there with `build`, the copies can drift apart | make it in the scope |
-# | a device that doesn't exist, such as `GPU:1` in a machine with one GPU | uses another, here `CPU:0`, without a word, so that two copies can lie on one device: look at their `device` | call `tf.config.set_soft_device_placement(False)` first: then it is an error |
+# | a device that doesn't exist, such as `GPU:1` in a machine with one GPU | uses a different one, here `CPU:0`, without a word, so that two copies can lie on one device: look at their `device` | call `tf.config.set_soft_device_placement(False)` first: then it is an error |
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
 # | a second `MirroredStrategy` on CPUs without `ReductionToOneDevice` | data of both can meet: `Shape mismatch in the collective instance`, or `Device … is joining a group with size3, but that group has size 2` | restart; then one strategy, or `ReductionToOneDevice()` |
 # | `train_on_batch` instead of `fit` | gives every replica the *whole* batch: the numbers are right, but nothing is gained | `fit` |
@@ -712,7 +714,7 @@ check("strategies-mend", train)
 # ## Which strategy is mine?
 #
 # So far we had one machine with several devices. For other hardware there are other strategies.
-# They differ in where the variables are, and in whether the devices wait for one another. The same colour means the same data:
+# They differ in where the variables are, and in whether the devices wait for one another. The same color means the same data:
 
 # %% strategies-picture
 picture.strategies_picture()
@@ -722,9 +724,9 @@ picture.strategies_picture()
 # `CentralStorageStrategy` keeps them once, on the CPU, and its GPUs have none.
 # `ParameterServerStrategy` spreads them over *servers*, each with some of the variables, while the *workers* compute.
 #
-# All but `ParameterServerStrategy` train **synchronously**: in every step, all replicas wait for the sum of the gradients, and make one update together.
-# Only `OneDeviceStrategy`, with its single replica, has nobody to wait for.
-# But `ParameterServerStrategy` is made for **asynchronous** training: a worker fetches the variables, computes its gradients, sends them to the servers, and begins its next step. Nobody waits.
+# Most strategies train **synchronously**: in every step, all replicas wait for the sum of the gradients, and make one update together.
+# (`OneDeviceStrategy`, with its single replica, has nobody to wait for.)
+# `ParameterServerStrategy` alone is made for **asynchronous** training: a worker fetches the variables, computes its gradients, sends them to the servers, and begins its next step. Nobody waits.
 #
 # Here are three steps of two devices, in both ways; in the asynchronous one, each device is a worker. Sometimes one is slower, sometimes the other:
 
@@ -732,7 +734,7 @@ picture.strategies_picture()
 picture.timelines_picture()
 
 # %% timelines-read [markdown]
-# Without the waiting, the work is done sooner. But it isn't the same training. Instead of three updates that each use the gradients of both devices, there are six that use only one.
+# Nobody waits, so the work is done sooner. But it isn't the same training. Instead of three updates that each use the gradients of both devices, there are six that use only one.
 #
 # And look at the steps in red frames. While device 0 computes its step 2, device 1 changes the variables, even twice.
 # So when device 0 sends its gradient, that gradient is **stale**: it was computed from weights that have since changed.
@@ -787,8 +789,8 @@ measured.table(keras_3)
 
 # %% table-read [markdown]
 # Read the column of `fit` before you plan your cluster.
-# In one machine, `fit` trains this model rightly, though under `CentralStorageStrategy` it reports a wrong loss.
-# On several machines it ends in an error. And a trial with one worker, on one machine, won't warn you: it runs.
+# On one machine, `fit` trains this model correctly, though under `CentralStorageStrategy` it reports a wrong loss.
+# On several machines `fit` ends in an error. A trial with one worker, on one machine, won't warn you, because there `fit` runs.
 #
 # A custom training loop is right in every row, even under `ParameterServerStrategy`. But there, our loop handed out one step at a time, so that no gradient could be stale.
 
@@ -818,6 +820,9 @@ measured.table(keras_3)
 # - `MirroredStrategy` splits the batch, copies the variables, and adds up the gradients. Whatever a replica does before that sum, it does alone, unless told otherwise.
 # - Give every replica the same number of examples in every step, synchronize batch normalization, and make model and optimizer in the scope. With masks of padded texts, even that isn't enough.
 # - A healthy loss proves nothing. Compare the weights with those of one device, and look at the copies.
+#
+# In {lesson:custom_training}, you write the training loop yourself, and have to find out what it must divide by.
+# (You have an old program with Estimators? When you have read that lesson, {lesson:estimators} shows you how to get off them.)
 
 # %% score
 score("strategies")

@@ -6,12 +6,9 @@ from itertools import groupby
 from typing import Any
 
 from course_lib.i18n import _
-from course_lib.pictures import arranging, cells, shapes
-from course_lib.pictures.arranging import Drawing
+from course_lib.pictures import shapes
 from course_lib.pictures.figures import Figure, framed
-from lessons.strategies.boxes import Box, Line, scheme_figure
-
-_LEFT, _UNIT, _BAR, _ROW = 80.0, 48.0, 24.0, 30.0  # of a timeline
+from lessons.strategies.boxes import WAITING, Box, Line, Span, scheme_figure, timeline
 
 
 def step_picture() -> Figure:
@@ -61,7 +58,7 @@ def strategies_picture() -> Figure:
 
 def timelines_picture() -> Figure:
     """Returns three steps of two devices that wait for each other, or do not; A to C are stale."""
-    looks: dict[str, tuple[str, Any, dict[str, Any]]] = {".": (_("waits"), shapes.PANEL, {"dashes": "4 3"})}
+    looks: dict[str, tuple[str, str | int, dict[str, Any]]] = {".": (_("waits"), shapes.PANEL, WAITING)}
     for step, letter in enumerate("ABC", 1):
         red = {"stroke": shapes.ALARM, "stroke_width": 3}
         looks[str(step)] = _("step {number}", number=step), step + 2, {}
@@ -71,16 +68,12 @@ def timelines_picture() -> Figure:
         (_("Synchronous: 3 updates, each from the gradients of both"), ("11.222233..", "11122..3333")),
         (_("Asynchronous: 6 updates, each from the gradient of one"), ("11BBBB33", "AAA22CCCC")),
     ):
-        nodes, lines = [], [heading]
+        lanes: dict[str, list[Span]] = {}
         for at, row in enumerate(rows):
-            x, y, name = _LEFT, at * _ROW, _("device {number}", number=at)
-            nodes.append(shapes.text(0, y + 16, name))
             runs = [(letter, len(list(run))) for letter, run in groupby(row)]
-            for letter, units in runs:
-                text, fill, edge = looks[letter]
-                nodes += cells.cell((x, y, units * _UNIT, _BAR), cells.Line(text), fill=fill, **edge)
-                x += units * _UNIT
-            lines.append(f"{name}: " + _(", ").join(looks[letter][0] for letter, _units in runs))
-        drawings.append(arranging.titled(heading, Drawing(_LEFT + 11 * _UNIT, 2 * _ROW, tuple(nodes))))
-        told += lines
+            bars = [(looks[letter][0], units, *looks[letter][1:]) for letter, units in runs]
+            lanes[_("device {number}", number=at)] = bars
+        drawing, words = timeline(heading, lanes, 48)
+        drawings.append(drawing)
+        told += words
     return framed(_("Three steps of two devices, time to the right"), drawings, told)

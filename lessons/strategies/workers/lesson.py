@@ -5,8 +5,8 @@
 # In the morning both have finished. Both losses have fallen, and they are even equal.
 # You report that two machines trained one model.
 #
-# They never talked to each other. In the settings of the cluster somebody had written `clusters` instead of `cluster`,
-# so each machine trained alone, on all the data. You paid for two machines and got the work of one, and nobody told you.
+# The two machines never talked to each other. In the settings of the cluster somebody had written `clusters` instead of `cluster`,
+# so each machine trained alone, on all the data. You paid for two machines and got the work of one.
 #
 # In this lesson you let two processes train together, and keep one question in mind: *is this still the training step of a single process?*
 # Half of the answer is to know who gets which example.
@@ -14,7 +14,7 @@
 # **After this lesson you can**
 #
 # - write a program that several machines run together, and prove that they do;
-# - say which worker gets which example, and choose how the data are sharded;
+# - say which worker gets which example, and choose how the data are split;
 # - make the step right for any number of examples, not only for those that divide evenly.
 #
 # **Time:** 35 minutes.
@@ -73,8 +73,8 @@ workers = strategy.num_replicas_in_sync
 print(f"worker {worker} of {workers}", flush=True)
 
 # %% start-read [markdown]
-# Nothing in it says which machine it runs on. So how does a process find out that it is worker 1, and where worker 0 is?
-# From an environment variable, `TF_CONFIG`, which you set before you start it. It holds JSON with two entries:
+# Nothing in this program says which machine it runs on. So how does a process find out that it is worker 1, and where worker 0 is?
+# It reads an environment variable, `TF_CONFIG`, which you set before you start it. The variable holds JSON with two entries:
 
 # %% cluster-picture
 from lessons.strategies.workers import picture
@@ -103,10 +103,10 @@ def run(workers, program, *arguments):
 run(2, "start.py")
 
 # %% meet-read [markdown]
-# They found each other: 0 of 2, and 1 of 2.
+# The two processes found each other: 0 of 2, and 1 of 2.
 #
-# The strategy has to be the first thing of TensorFlow that the program makes.
-# After a tensor, a model or a data set it's too late:
+# The program must make the strategy before anything else of TensorFlow.
+# After a tensor, a model or a dataset it's too late:
 # `RuntimeError: Collective ops must be configured at program startup`.
 # In a notebook such things soon exist. That's why the training stands in a program here, and not in the cells.
 
@@ -124,17 +124,17 @@ run(2, "start.py")
 # It waits for the other. In the second terminal do the same with `"index": 1`, and both print who they are.
 # Don't set `TF_CONFIG` in a notebook: its kernel would wait for the others, and couldn't be interrupted.
 #
-# The cells of this lesson take Linux or macOS, and were tried on Linux only.
+# The cells of this lesson need Linux or macOS, and were tried on Linux only.
 
 # %% model-text [markdown]
 # ## One step on two workers
 #
 # Now let's train, on a task as small as can be: 96 patterns of 64 random numbers, of four kinds.
-# Each kind has 4 added to one of the numbers, always the same one, and a network with one hidden layer has to tell the kinds apart.
+# For each kind, 4 is added to one of the numbers, always the same one. A network with one hidden layer has to tell the kinds apart.
 # A global batch has 32 examples, so an epoch has three steps.
 #
 # Every worker runs these lines. So every worker makes *all* the examples, and, in the strategy's scope, its own copy of the model.
-# TensorFlow gives all copies the first weights of worker 0. The seed isn't needed for that: it's there so that we can compare runs.
+# TensorFlow gives all copies the initial weights of worker 0. The seed isn't needed for that: it's there so that we can compare runs.
 
 # %% model
 # %%writefile workers_programs/model.py
@@ -165,7 +165,7 @@ with strategy.scope():
 # %% data-text [markdown]
 # The pipeline shuffles the examples anew in each epoch. Its seed depends on nothing but the epoch, so all workers find the same order.
 # `batch` makes *global* batches, and `AutoShardPolicy.DATA` lets each worker keep its part of every batch.
-# (Further down you compare this with the other ways to shard.)
+# (Further down you compare this with the other ways to split them.)
 
 # %% data
 # %%writefile workers_programs/data.py
@@ -181,6 +181,7 @@ def batches(epoch):
 # %% step-text [markdown]
 # Now the step. A replica divides the sum of its losses by the size of the global batch, 32.
 # The optimizer adds up the gradients over all replicas, on all machines: that's the all-reduce.
+# (`apply_gradients` is the `apply` of {lesson:custom_training}, for pairs.)
 # `reduce` adds up the loss and the number of examples, so that the program can print what went into a step:
 
 # %% step
@@ -239,7 +240,7 @@ together
 # %% first-read [markdown]
 # Each worker had 16 examples of each batch, and together they had 32. (The report shows the losses with two decimals.)
 #
-# Here are the first two steps as a picture. Row 0 is the first example in the shuffled order, and equal colours are equal data:
+# Here are the first two steps as a picture. Row 0 is the first example in the shuffled order, and the same color means the same data:
 
 # %% running-picture
 picture.running_picture()
@@ -268,19 +269,19 @@ print("largest difference from alone:", about(gap, 0, 1e-6))
 
 # %% equal-read [markdown]
 # The two workers print the same loss, because it's the sum over both; the program wrote nine decimals, and all of them agree.
-# A process that is alone adds up the 32 losses in another order, and rounds a little differently.
+# A process that is alone adds up the 32 losses in a different order, and rounds a little differently.
 # So yes: with these batches, it's the same step.
 #
 # ## The mistake that trains
 #
 # Now look at that table the way you did on that morning. Do equal losses prove that the machines worked together?
-# Start both with the misspelt setting. `set_variables` replaces the `TF_CONFIG` of a task:
+# Start both with the misspelled setting. `set_variables` replaces the `TF_CONFIG` of a task:
 
 # %% misspelt
 import json
 
 
-def run_misspelt(program, *arguments):
+def run_misspelled(program, *arguments):
     cluster = Cluster([programs / program, *arguments], {"worker": 2})
     for index in range(2):
         task = {"type": "worker", "index": index}
@@ -291,7 +292,7 @@ def run_misspelt(program, *arguments):
         return cluster.wait()
 
 
-run_misspelt("first.py")
+run_misspelled("first.py")
 
 # %% misspelt-read [markdown]
 # Compare the losses with the table above. Both machines print the losses of the right run, in every digit that is shown! In the picture you see why:
@@ -303,7 +304,7 @@ picture.running_picture(together=False)
 # There is no all-reduce between the lanes. Each process makes the same examples and the same first weights from the same seeds, and trains on all the examples.
 # (Without a seed the losses of the two would differ, and both would still fall.)
 # Neither is told that anything is missing: without `cluster`, or without any `TF_CONFIG`, the strategy works with one replica.
-# It does so as well if `cluster` is spelt right, but each machine lists no address except its own.
+# The same happens if `cluster` is spelled correctly but each machine lists only its own address.
 #
 # So the loss proves nothing. Look at two other places. The first line says **of 1**, where it should be *of 2*.
 # And of `examples 32`, this process alone had `mine 32`. In the right run, 16 and 16 added up to 32: that's the proof that two took part.
@@ -318,7 +319,7 @@ from lessons.strategies.workers.explorer import ClusterExplorer
 ClusterExplorer(workers=2, servers=0, task="worker 0", chief=False)
 
 # %% builder-read [markdown]
-# Try *index counted from 1*: TensorFlow refuses it. *Evaluator in the cluster* it accepts, in silence.
+# Try *index counted from 1*: TensorFlow refuses it. It silently accepts *Evaluator in the cluster*.
 # An evaluator is a process that only evaluates the model. It doesn't belong in that list: {lesson:clients_and_servers} says why.
 #
 # Does a worker act *as chief* here? Somebody has to write the checkpoints that count, and in a cluster without a task called `chief` that's worker 0. Our program saves none yet.
@@ -326,7 +327,8 @@ ClusterExplorer(workers=2, servers=0, task="worker 0", chief=False)
 # %% rules-text [markdown]
 # ## Who gets which example?
 #
-# Every worker makes the same `tf.data` pipeline. `experimental_distribute_dataset` then **shards** it: it decides which part this worker gets, by a *policy*. The three main ones are:
+# Every worker makes the same `tf.data` pipeline. `experimental_distribute_dataset` then decides which examples this worker gets.
+# `tf.data` calls that *sharding*, too, although no tensor is split. It goes by a *policy*, and the three main ones are:
 #
 # - `FILE`: each worker reads files of its own.
 # - `DATA`: each worker reads everything, and keeps its part of each batch.
@@ -384,21 +386,21 @@ for worker_0, worker_1 in received.received_examples("FILE").batches:
 reveal("workers-file", tuple(numbers))
 
 # %% file-why [markdown]
-# Here is `FILE` as a picture. Each row, with a colour of its own, is a global batch. A worker has one replica here, so *replica 1* is worker 1:
+# Here is `FILE` as a picture. Each row, with a color of its own, is a global batch. A worker has one replica here, so *replica 1* is worker 1:
 
 # %% received-file
 received.received_examples("FILE")
 
 # %% received-file-read [markdown]
-# Each worker reads its own files in batches of 4, and TensorFlow cuts these to 2, the share of one replica.
+# Each worker reads its own files in batches of 4, and TensorFlow splits these into batches of 2 for its replica.
 # So batch 0 has 0 and 1 from the first file, and 4 and 5 from the second. A single process would have put 0, 1, 2 and 3 into it.
-# With `FILE` no example is lost, but the batches are different ones, and so are the training steps. Now `DATA`:
+# With `FILE` no example is lost, but the batches are different, and so are the training steps. Now `DATA`:
 
 # %% received-data
 received.received_examples("DATA")
 
 # %% received-data-read [markdown]
-# These are the batches of one process, each cut in two. That's why the program above uses `DATA`: it can be compared with one process.
+# These are the batches of one process, each split in two. That's why the program above uses `DATA`: it can be compared with one process.
 # The price is that each worker also reads what the others use, and throws it away. With large data, you would rather have `FILE`.
 #
 # Mind that `DATA` goes by *positions*: worker 1 keeps the second half of each batch, whatever is in it.
@@ -409,7 +411,7 @@ received.received_examples("OFF")
 
 # %% received-off-read [markdown]
 # Everything twice! With `OFF` an epoch has twice as many steps, and every global batch has just two different examples, each of them twice.
-# Use `OFF` if each worker shuffles in an order of its own, or if you have sharded the data already.
+# Use `OFF` if each worker shuffles in an order of its own, or if you have split the data already.
 #
 # If you choose nothing, the policy is `AUTO`: `FILE` if TensorFlow finds files in the pipeline, otherwise `DATA`.
 # That sounds reasonable. What does it do if you have *one* file and two workers?
@@ -459,7 +461,7 @@ print(textwrap.fill(log[start:end], 72))
 # Choose a batch size that the number of replicas divides.
 
 # %% blocks-text [markdown]
-# If none of these policies fits, shard the data yourself.
+# If none of these policies fits, split the data yourself.
 # `distribute_datasets_from_function` calls your function once on each worker, with an `InputContext`:
 # this is pipeline `input_pipeline_id` of `num_input_pipelines`.
 # Your function returns batches *for one replica*, and `context.get_per_replica_batch_size` gives you their size.
@@ -511,10 +513,12 @@ check("workers-pipeline", worker_batches)
 # ## Five examples too many
 #
 # The program was right for 96 examples, in batches of 32. 96 divides evenly. You have 101: what becomes of the five that are left?
+# In {lesson:custom_training}, you counted the examples of a last, smaller batch, and divided by their number. Our program divides by 32, whatever comes.
+# How wrong is it, and would you notice?
 #
-# A run of the same program with one worker can't answer that, if the program itself is wrong.
-# So let's ask somebody who knows nothing of our step: `fit`, on one device, with the same model and the same batches.
-# After each batch it reports the mean of its losses:
+# A run of the same program with one worker can't tell you, because it makes the same mistake.
+# So let's ask somebody who knows nothing of our step: `fit`, with the same model and the same batches.
+# It runs on one device, where no part can be smaller than another, and reports the mean loss of each batch:
 
 # %% fit
 import numpy as np
@@ -592,8 +596,8 @@ for step, mean in by_fit.items():
 
 # %% odd-read [markdown]
 # 0.18 is the sum of five losses, divided by 32. Their mean, in the last column, is 6.4 times that, and the gradients of step 4 are too small by the same factor.
-# (Adam hides a part of that, since it divides by the size of recent gradients. Under SGD the whole update would be 6.4 times too small.)
-# From step 5 on the program trains another model than `fit` does.
+# (Adam hides a part of that. Under SGD the whole update would be 6.4 times too small.)
+# From step 5 on, the weights of the program are no longer those of `fit`.
 #
 # You may divide by 32 on purpose: then each example of an epoch counts the same. But then it isn't the step of `fit`, and the printed loss is no mean.
 #
@@ -623,7 +627,7 @@ check("workers-divisor", replica_loss)
 
 # %% workers-text [markdown]
 # In the program it's the same. One small all-reduce in each step counts the examples that are really there.
-# In `replica_step` two lines are new, and the line of the loss is another one:
+# In `replica_step`, two lines are new, and the loss line has changed:
 #
 # ```python
 # context = tf.distribute.get_replica_context()
@@ -767,31 +771,31 @@ gap = max(abs(two[step] - by_fit[step]) for step in by_fit)
 print("largest difference from fit:", about(gap, 0, 1e-5))
 
 # %% mended-read [markdown]
-# It is. `fit` knows nothing of workers, of shares or of our divisor, and takes the same eight steps.
+# All eight losses agree, and `fit` knows nothing of workers, of shares or of our divisor.
 #
-# The hardest case is a last batch of a single example. Nobody can cut it in two:
+# The hardest case is a last batch of a single example, which nobody can split in two:
 
 # %% single
 run(2, "workers.py", "--examples", 97, "--steps", 4, *expect)
 
 # %% single-read [markdown]
-# In step 4, worker 1 has nothing: `mine 0`. It takes part all the same, with a sum of 0 and gradients of 0,
-# and both print the loss of the one example. A worker may come with empty hands. It must not stay away, because the others wait for it in the all-reduce.
+# In step 4, worker 1 has nothing: `mine 0`. It still takes part, with a sum of 0 and gradients of 0,
+# and both print the loss of the one example. A worker may come empty-handed, but it must not stay away: the others wait for it in the all-reduce.
 #
-# One thing is left: the night of the opening. Start the finished program with the misspelt setting, and tell it what you expect:
+# One thing is left: the night of the opening. Start the finished program with the misspelled setting, and tell it what you expect:
 
 # %% refused
-run_misspelt("workers.py", *expect)
+run_misspelled("workers.py", *expect)
 
 # %% refused-read [markdown]
-# Neither of them trains. Two machines that stop after a few seconds cost you nothing; two that train apart cost you the night.
-# As long as you tell it the number, no misspelt `TF_CONFIG` makes this program train alone.
+# Neither machine trains. Two machines that stop after a few seconds cost you nothing; two that train apart cost you the night.
+# As long as you tell it the number, no misspelled `TF_CONFIG` makes this program train alone.
 
 # %% note-gpus [markdown]
 # What if each machine has several GPUs?
 #
 # Then every GPU is a replica, and `num_replicas_in_sync` is machines times GPUs. That's the number behind *of* in the first line, and the one to give to `--replicas`.
-# A worker splits its part of a batch among its GPUs. If you shard the data yourself, a worker with four GPUs takes four of your batches in each step.
+# A worker splits its part of a batch among its GPUs. If you split the data yourself, a worker with four GPUs takes four of your batches in each step.
 # The program need not change: `mine` adds up the parts of all replicas of this worker.
 #
 # How the workers exchange is an option of the strategy. Without it, TensorFlow chooses (`AUTO`):
@@ -830,7 +834,7 @@ run_misspelt("workers.py", *expect)
 # - Know who gets which example. `DATA` cuts the batches of one process. `FILE` makes different batches, out of whole files, and fails if there are fewer files than workers.
 # - Count the examples of each batch over all replicas, and divide by that. Prove the step against something that doesn't share its code.
 #
-# So far every machine lived. In the next lesson one of them dies.
+# So far every machine has survived. In {lesson:failures}, one of them dies.
 
 # %% score
 score("workers")

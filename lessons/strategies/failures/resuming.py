@@ -1,0 +1,53 @@
+"""The program of the workers with a reader's `resume`, which the first exercise asks for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from course_lib import check
+
+_BEFORE, _AFTER = "manager = tf.train", "@tf.function\ndef total"  # what stands between them goes
+_IMPORT = "from pathlib import Path"
+_SMALLEST = """
+def smallest(number):
+    numbers = strategy.run(tf.identity, (tf.constant([number]),))
+    return int(tf.reduce_min(strategy.gather(numbers, axis=0)))
+"""
+_CALL = "manager = resume(worker, checkpoint, folder, smallest)"
+
+# As in the lesson
+NUMBERS_IN = """
+def numbers_in(folder):
+    numbers = []
+    for file in Path(folder).glob("ckpt-*.index"):
+        _, number = file.stem.split("-")  # of "ckpt-3"
+        numbers.append(int(number))
+    return sorted(numbers)
+"""
+RESUME = """
+def resume(worker, checkpoint, folder, smallest):
+    mine = max(numbers_in(folder), default=0)
+    newest = smallest(mine)
+    if newest == 0 and mine > 0:
+        raise ValueError("another worker sees no checkpoint")
+    if newest > 0:
+        checkpoint.restore(f"{folder}/ckpt-{newest}")
+    own_folder = folder if worker == 0 else tempfile.mkdtemp()
+    return tf.train.CheckpointManager(
+        checkpoint,
+        own_folder,
+        max_to_keep=3,
+    )
+"""
+
+
+def with_resume(program: Path, resume: Callable[..., Any]) -> str:
+    """Returns the program with a reader's `resume`, or ours where that is not right yet."""
+    text = program.read_text()
+    start, end = text.index(_BEFORE), text.index(_AFTER)
+    own = inspect.getsource(resume) if check("failures-resume", resume).passed else RESUME
+    parts = [text[:start], _IMPORT, NUMBERS_IN, _SMALLEST, own, _CALL, text[end:]]
+    return "\n\n\n".join(part.strip() for part in parts) + "\n"
