@@ -30,7 +30,7 @@ WITH_TENSORFLOW := $(foreach table,operations strategies,$(addprefix $(table)/,m
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
-.PHONY: lab test check lint types style unit tf notebooks catalogues nbval book serve browser results bench jax torch estimator colab drill drill-all lock clean
+.PHONY: lab test check lint types style unit tf notebooks catalogues nbval book serve browser pictures results bench jax torch estimator colab drill drill-all lock clean
 
 lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese, LAB_ARGS="--port 9999" for Jupyter
 	$(if $(NOTEBOOKS),$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null)
@@ -87,6 +87,9 @@ results: .venv/ready  ## measure what lessons and book quote: trainings on revie
 	$(BIN)/python -m benchmarks.results
 	$(BIN)/python -m tools.cases
 
+pictures: .venv/ready  ## take the READMEs' pictures again, in a real JupyterLab
+	$(BIN)/python -m tests.lab.pictures
+
 bench: .venv/ready  ## what is fast, as ratios measured in one run
 	$(BIN)/python -m benchmarks
 
@@ -131,5 +134,6 @@ clean:  ## remove everything that was made, but not the environment
 	rm -rf $(addprefix .venv/share/jupyter/kernels/,colab estimators)  # of the environments in build
 
 .venv/ready: requirements.lock pyproject.toml tools/environments/venv.sh tools/environments/uv.txt
+	@echo "Installing the environment. This takes some minutes."
 	sh tools/environments/venv.sh
 	touch $@

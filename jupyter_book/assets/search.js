@@ -6,6 +6,7 @@ const site = new URL("../", import.meta.url);
 const WAIT_MS = 120;
 const MOST_RESULTS = 12;
 let index;
+let glossary;
 
 async function pagefind() {
   if (!index) {
@@ -14,6 +15,15 @@ async function pagefind() {
     await index.init();
   }
   return index;
+}
+
+/** The page that explains words, in the page's language; `undefined` where a course has none. */
+async function fetchGlossary() {
+  const address = new URL(`${document.documentElement.lang}/glossary.html`, site);
+  const answer = await fetch(address);
+  if (!answer.ok) return undefined;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  return Object.assign(page, { address: address.pathname });
 }
 
 function showResult(page) {
@@ -44,7 +54,8 @@ function connect(container) {
     await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
     if (mine !== latest) return; // another letter was typed meanwhile
     try {
-      const pages = await findPages(await pagefind(), query, document.documentElement.lang);
+      glossary ??= fetchGlossary();
+      const pages = await findPages(await pagefind(), query, document.documentElement.lang, await glossary);
       if (mine !== latest) return;
       const text = pages.length ? container.dataset.some : container.dataset.none;
       status.textContent = text.replace("{count}", pages.length).replace("{query}", query);

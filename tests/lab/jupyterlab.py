@@ -201,12 +201,16 @@ class Lesson:
         """Waits until the last of all cells that were started has ended."""
         self.page.wait_for_function("window.allRan", timeout=RUN_SECONDS * 1000)
 
-    def press_stop_in(self, cell: str, pictures: int) -> None:
-        """Presses Stop in a cell, once it has shown so many different pictures."""
+    def see_pictures_in(self, cell: str, pictures: int) -> None:
+        """Waits until a cell has shown so many different pictures."""
         picture, last = self.locate(cell).locator(".jp-OutputArea-output img").first, ""
         for _picture in range(pictures):
             expect(picture).not_to_have_attribute("src", last, timeout=RUN_SECONDS * 1000)
             last = picture.get_attribute("src") or ""
+
+    def press_stop_in(self, cell: str, pictures: int) -> None:
+        """Presses Stop in a cell, once it has shown so many different pictures."""
+        self.see_pictures_in(cell, pictures)
         self.locate(cell).locator("button:has(.fa-stop)").click()
 
     def run_cell(self, cell: str) -> None:

@@ -10,11 +10,11 @@ from playwright.sync_api import Locator
 from tests.lab.jupyterlab import ROOT, Lesson
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
-# The names of cells.
-STOPPABLE, EXPLORER, MEASURING = "stoppable-run", "explorer", "widget"
-PROGRESS = "print((stoppable.stopped, len(stoppable.steps), stoppable.steps[-1]['step'], num_steps))"
-REMEMBER = "before = stoppable.steps[0]; print(before['step'])"
-WENT_ON = "print(stoppable.steps[0] is before)"
+# The names of cells, and the steps of the run that is stopped.
+STOPPABLE, EXPLORER, MEASURING, NUM_STEPS = "stoppable", "explorer", "widget", 180
+PROGRESS = "print((history.stopped, len(history.steps), history.steps[-1]['step']))"
+REMEMBER = "before = history.steps[0]; print(before['step'])"
+WENT_ON = "print(history.steps[0] is before)"
 
 
 def stop_and_resume(lesson: Lesson, name: str) -> None:
@@ -24,21 +24,21 @@ def stop_and_resume(lesson: Lesson, name: str) -> None:
     lesson.wait_for_all()
     take_screenshot(lesson, STOPPABLE, f"{name}-stopped")
     assert lesson.errors() == []
-    stopped, num_records, stopped_at, total_steps = progress(lesson)
+    stopped, num_records, stopped_at = progress(lesson)
     assert stopped
-    assert 0 < num_records == stopped_at < total_steps
+    assert 0 < num_records == stopped_at < NUM_STEPS
     assert lesson.printed(REMEMBER) == "1\n"
 
     lesson.run_cell(STOPPABLE)
     take_screenshot(lesson, STOPPABLE, f"{name}-resumed")
     assert lesson.errors() == []
-    assert progress(lesson) == (False, total_steps, total_steps, total_steps)
+    assert progress(lesson) == (False, NUM_STEPS, NUM_STEPS)
     assert lesson.printed(WENT_ON) == "True\n"  # a run from the beginning drops the records from before
 
 
-def stop_resume_and_measure(lesson: Lesson, name: str) -> None:
-    """Does what `stop_and_resume` does, then measures a step of 64 reviews twice in the cell `MEASURING`."""
-    stop_and_resume(lesson, name)
+def measure_twice(lesson: Lesson, name: str) -> None:
+    """Runs the lesson with the cell `MEASURING`, and measures a step of 64 reviews twice there."""
+    lesson.run_all()
     for _time in range(2):
         measure(lesson, name)
     assert lesson.locate(MEASURING).locator(".panel rect").count() == 2

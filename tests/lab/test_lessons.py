@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.course import COURSE, lesson_with
+from tests.course import COURSE
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
-from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_resume_and_measure
+from tests.lab.reading import explore, measure_twice, stop_and_resume
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +21,12 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
 
 
 @pytest.mark.parametrize(
-    ("cell", "reading"),
+    ("topic", "reading"),
     [
-        pytest.param(STOPPABLE, stop_resume_and_measure, marks=pytest.mark.drill_all),
-        (EXPLORER, explore),
+        ("mesh_and_layout", explore),
+        pytest.param("a_run", stop_and_resume, marks=pytest.mark.drill_all),
+        pytest.param("faster", measure_twice, marks=pytest.mark.drill_all),
     ],
 )
-def test_a_reader_runs_a_lesson(reader, cell, reading):
-    reader.read(f"ja/{COURSE.place(lesson_with(cell)).notebook}", reading, f"ja-{reading.__name__}")
+def test_a_reader_runs_a_lesson(reader, topic, reading):
+    reader.read(f"ja/{COURSE.place(topic).notebook}", reading, f"ja-{reading.__name__}")
