@@ -31,20 +31,21 @@ def measure() -> list[dict[str, Any]]:
 
 def _steps(name: str, batch_size: int) -> Callable[[], object]:
     """Returns a function that takes steps, each of which waits for its loss."""
-    block_program, (spec, splits) = program("transformer_block"), PLANS[name]
-    sizes = {**NETWORK.sizes, BATCH: batch_size}
-    block_program.SIZES, block_program.VARIABLES, block_program.SPLITS = sizes, NETWORK.variables, splits
-    dtensor = block_program.dtensor
-    mesh = dtensor.create_mesh(list(spec.dims), devices=[f"CPU:{at}" for at in range(spec.size)])
-    draw = np.random.default_rng(0)
-    shapes = {each: [sizes[axis] for axis in axes] for each, axes in NETWORK.variables.items()}
-    values = {each: draw.normal(0, 0.02, shape).astype("float32") for each, shape in shapes.items()}
-    block = block_program.Block(values, mesh)
+    block, (spec, splits) = program("transformer_block"), PLANS[name]
+    draw, sizes = np.random.default_rng(0), {**NETWORK.sizes, BATCH: batch_size}
+    for each, axes in NETWORK.variables.items():
+        block.values[each] = draw.normal(0, 0.02, [sizes[axis] for axis in axes]).astype("float32")
+    devices = [f"CPU:{at}" for at in range(spec.size)]
+    mesh = block.dtensor.create_mesh(list(spec.dims), devices=devices)
+    tensors = {**NETWORK.variables, "tokens": (BATCH, "sequence")}
+    layouts = block.make_layouts(tensors, splits, mesh)
     tokens = draw.integers(0, sizes["vocabulary"], (batch_size, sizes["sequence"])).astype("int32")
-    examples = [block_program.place(tokens, (BATCH, "sequence"), mesh) for _each in range(2)]
+    placed = block.place(tokens, layouts["tokens"])
+    model, rate = block.Model(layouts), np.float32(1e-3)
 
     def steps() -> None:
         for _step in range(STEPS):
-            dtensor.unpack(block_program.train_step(block, *examples, 1e-3))[0].numpy()
+            loss = block.train_step(block.logits_of, model, placed, placed, rate)
+            block.dtensor.unpack(loss)[0].numpy()
 
     return steps

@@ -14,14 +14,6 @@ from tools.lesson.sources import Course
 COURSE = Course(Path(__file__).resolve().parents[1])
 
 
-def lesson_with(cell_id: str) -> str:
-    """Returns the topic of the one lesson that has a cell of that name."""
-    (topic,) = [
-        lesson.topic for lesson in COURSE.lessons() if cell_id in {cell.cell_id for cell in lesson.cells}
-    ]
-    return topic
-
-
 def have_lessons(patch: Any, *folders: Path) -> None:
     """Has the lessons of these folders installed, and no others, until a pytest.MonkeyPatch is undone."""
     patch.setattr(lessons, "__path__", list(map(str, folders)))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from course_lib.pictures.figures import Figure
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def tree(thing) -> ElementTree.Element:
-    """Returns the SVG of what draws itself."""
-    return ElementTree.fromstring(thing.picture().svg)
+    """Returns the SVG of a figure, or of what draws itself."""
+    return ElementTree.fromstring((thing if isinstance(thing, Figure) else thing.picture()).svg)
 
 
 def elements(thing, tag: str = "", class_: str = "") -> list[ElementTree.Element]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,6 +40,19 @@ def inputs(view) -> list[dict[str, str]]:
     return [each[1] for each in nodes(view) if each[0] == "input" and "data-path" in each[1]]
 
 
+def options(view) -> list[tuple[list[Any], Any, bool]]:
+    """Returns what the reader can set where to what, in that order, and whether it changes anything."""
+    found = []
+    for each in inputs(view):
+        path, value = (json.loads(each[name]) for name in ("data-path", "data-value"))
+        if each["type"] == "range":
+            found += [(path, one, str(at) != each["value"]) for at, one in enumerate(value)]
+        else:
+            is_chosen = each["type"] == "radio" and "checked" in each
+            found.append((path, value, not is_chosen and each.get("aria-disabled") != "true"))
+    return found
+
+
 def text_of(view, between: str = "") -> str:
     return view if isinstance(view, str) else between.join(text_of(child, between) for child in view[2:])
 
@@ -59,7 +73,9 @@ def whole(table, number):
     if isinstance(number, str):
         return number
     tag, attributes, *children = table["parts"][number]
-    return [tag, table["parts"][attributes], *(whole(table, child) for child in children)]
+    named, *values = table["parts"][attributes]
+    read = dict(zip(table["names"][named], values, strict=True))
+    return [tag, read, *(whole(table, child) for child in children)]
 
 
 def ran_as_predicted(left, right, wanted) -> Explanation:

@@ -76,4 +76,4 @@ def test_pages_follow_the_order_and_their_addresses_carry_topics_alone(tmp_path,
     assert captions == ["Small", edition.strings["part_help"]]
     assert edition.pages[:3] == ["index", "fixture", "puzzles"]
     pages.stage(sources(small_course), editions, edition, tmp_path / "staged")
-    assert "[0. 半分](fixture.ipynb)" in (tmp_path / "staged/index.md").read_text("utf-8")
+    assert '<a href="fixture.html">0. 半分</a>' in (tmp_path / "staged/index.md").read_text("utf-8")

@@ -70,10 +70,13 @@ def test_everything_works_by_keyboard(visit):
     assert devices(page, "chosen") == ["0"]
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    assert devices(page, "chosen") == ["2"]
-    assert page.evaluate(f"{FOCUSED}.matches(':focus-visible[data-device=\"2\"]')")
+    assert devices(page, "chosen") == ["3"]  # below device 1, in a grid of two columns
+    assert page.evaluate(f"{FOCUSED}.matches(':focus-visible[data-device=\"3\"]')")
     assert page.locator(f"{CARDS}[aria-pressed=true]").count() == 1
     assert page.locator(f"{CARDS}[tabindex='0']").count() == 1
+    for key, device in (("ArrowUp", "1"), ("End", "7"), ("Home", "0"), ("ArrowUp", "0")):
+        page.keyboard.press(key)
+        assert devices(page, "chosen") == [device]
 
 
 def shown_code(place) -> str:

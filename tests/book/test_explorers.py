@@ -10,7 +10,7 @@ import pytest
 
 from course_lib.i18n import set_language
 from course_lib.widgets.controls import with_value
-from tests.book.bare_page import NOTEBOOK_HOST, answered, check_accessible_and_narrow, write_pages
+from tests.book.bare_page import NOTEBOOK_HOST, answered, check_accessible_and_narrow, pick, write_pages
 from tests.book.built_site import SITE
 from tools.book.explorers import widgets
 
@@ -154,3 +154,35 @@ def test_reviews_in_a_notebook_are_answered_at_enter_and_what_is_being_typed_sta
     page.keyboard.press("Enter")
     answered(page, explorer)
     assert explorer.state == {"review": "What a film! Yes."}
+
+
+def test_scale_out_a_slider_and_a_switch_follow_the_keys_and_another_network_comes_from_another_table(visit):
+    page, loaded = visit("scale_out-en"), []
+    page.on("request", lambda request: loaded.append(request.url.rpartition("/")[2]))
+    slider = page.get_by_role("slider")
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    settle(page)
+    assert slider.get_attribute("aria-valuetext") == "6.25 GB/s (× 0.25)"
+    zero = page.get_by_role("checkbox", name="ZeRO")
+    zero.focus()
+    for is_on, key in ((True, "Space"), (False, "Enter"), (True, "Enter"), (False, "Space")):
+        page.keyboard.press(key)
+        settle(page)
+        assert zero.is_checked() == is_on
+    assert page.evaluate(f"{FOCUSED}.type") == "checkbox"
+    assert loaded == []
+    pick(page, "Transformer", "34 billion parameters")
+    page.locator(".verdict", has_text="34 billion parameters on 64 A100").wait_for()
+    assert loaded == ["scale_out-34-A100.en.json"]
+    assert slider.get_attribute("aria-valuetext") == "6.25 GB/s (× 0.25)"
+
+
+def test_scale_out_in_a_notebook_a_slider_sends_the_value_of_its_place(visit):
+    page, explorer = visit("none"), EXPLORERS["scale_out"]()
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    page.get_by_role("slider").fill("4")
+    assert page.evaluate("model.sent") == [{"kind": "change", "path": ["links"], "value": 4.0}]
+    answered(page, explorer)
+    assert page.get_by_role("slider").get_attribute("aria-valuetext") == "100 GB/s (× 4)"
+    check_accessible_and_narrow(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,10 +12,10 @@ from urllib.parse import unquote, urldefrag, urljoin
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image, ImageStat
 
 from tests.book.built_site import SITE, pages, watch
-from tests.course import COURSE, lesson_with
-from tests.lab.reading import EXPLORER
+from tests.course import COURSE
 
 PAGES = pages() or ["en/index.html"]  # one page, so that a missing site is noticed
 # What is judged with axe, which takes seconds, in each CI run: one of each kind.
@@ -22,44 +23,6 @@ OFTEN = [f"en/{name}.html" for name in ("index", "glossary", "puzzles", "results
 DATA_THEME = "document.documentElement.dataset.theme"
 PHONE = {"width": 390, "height": 844}
 # Searches whose words stand on the page in this or an inflected form.
-SEARCHES = {
-    "en": {
-        "data parallelism": "glossary",
-        "restarting kernels": "troubleshooting",
-        "all-reduce": "all_reduce",
-    },
-    "ja": {
-        "データ並列": "glossary",
-        "膨れ上がる": "glossary",
-        "カーネルを再起動": "troubleshooting",
-        "仮想デバイス": "index",
-        "集団通信とは": "glossary",
-        "わざとエラーを起こす": "index",
-        "デバイスが分割して持つ": "mesh_and_layout",
-    },
-}
-# What users paste or type, and the section that answers: among the first three.
-SYMPTOMS = {
-    "RuntimeError: `merge_call` called while defining a new graph or a tf.function": "merge-call",
-    "Trying to access resource dense/kernel/replica_1/19 (defined @ /home/me/core.py:12) located in "
-    "device /job:localhost/replica:0/task:0/device:GPU:1 from device /job:localhost/device:GPU:0": "jit",
-    "ValueError: Attempt to convert a value (PerReplica:{ 0: 0.5 }) with an unsupported type": "per-replica",
-    "RuntimeError: Collective ops must be configured at program startup": "startup",
-    "AttributeError: 'ShardedVariable' object has no attribute 'handle'": "sharded-variable",
-    "loss NaN several devices": "nan",
-    "trains on one device only": "one-device",
-    "metric too large": "metric",
-    "predictions of all replicas": "gather",
-    "http_proxy": "waits",
-    "TF_CONFIG notebook": "waits",
-    "coordinator waits evaluator": "waits",
-    "You must feed a value for placeholder tensor 'cond/Placeholder' with dtype": "placeholder",
-    "column of strings": "strings",
-    "triplets": "own-part",
-    "train_on_batch": "on-batch",
-    "Could not apply FILE based sharding: the dataset only has 1 file(s), which is not enough": "one-file",
-    "workers save same path": "same-path",
-}
 # A lesson holds thousands of coloured words of code: axe judges the contrast of the first of each kind.
 ONE_WORD_OF_EACH_KIND = """
 {
@@ -155,6 +118,36 @@ def test_page_is_accessible_in_every_colour(page, address, path):
         assert violations(page, *rules) == [], theme
 
 
+def test_pictures_are_dark_in_the_dark_theme(page, address):
+    page.goto(f"{address}en/{COURSE.topics[0]}.html", wait_until="networkidle")
+    choose_theme(page, "dark")
+    for picture in (page.locator(".cell_output img").first, page.locator("course-explorer .flow").first):
+        pixels = Image.open(io.BytesIO(picture.screenshot())).convert("L")
+        assert ImageStat.Stat(pixels).median[0] < 64
+
+
+def test_home_page_shows_what_the_reader_predicted(page, address):
+    page.goto(f"{address}en/faster.html", wait_until="networkidle")
+    page.locator("course-prediction .choice input").first.dispatch_event("click")
+    page.locator("course-prediction [data-predicted]").first.wait_for()
+    page.goto(f"{address}en/index.html", wait_until="networkidle")
+    shown = page.locator("[data-progress]")
+    assert [each for each in shown.all_inner_texts() if each] == ["predictions made: 1 of 3"]
+
+
+def test_lesson_says_where_it_stands_and_what_comes_next(page, address):
+    page.goto(f"{address}en/faster.html")
+    assert re.fullmatch(
+        r"Lesson 7 of \d+ · Layouts \(DTensor\) · \d+ minutes"
+        " · can be skipped on the way I want to understand, I have a Keras model",
+        page.locator(".place").inner_text(),
+    )
+    assert page.locator(".ways li").all_inner_texts() == [
+        "I want to understand: 8. Splitting the model",
+        "I have a Keras model: 15. Strategies",
+    ]
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_links_resolve_and_lead_to_the_other_languages(address, path):
     for target in set(anchors(SITE / path).targets):
@@ -174,7 +167,7 @@ def test_links_resolve_and_lead_to_the_other_languages(address, path):
         assert urljoin(f"/{path}", target) == f"/{other}/{name}"
 
 
-@pytest.mark.parametrize("path", ["ja/index.html", f"en/{lesson_with(EXPLORER)}.html"])
+@pytest.mark.parametrize("path", ["ja/index.html", "en/mesh_and_layout.html"])
 def test_explorer_answers_a_click_without_a_kernel(page, address, path):
     page.goto(address + path, wait_until="networkidle")
     explorer = page.locator("course-explorer .explorer").first
@@ -182,62 +175,6 @@ def test_explorer_answers_a_click_without_a_kernel(page, address, path):
     explorer.locator("input[type=radio]:not(:checked)").first.dispatch_event("click")
     page.locator("course-explorer .explorer:not(.busy)").first.wait_for()
     assert explorer.inner_text() != before
-
-
-@pytest.mark.parametrize("language", SEARCHES)
-def test_search_finds(page, address, language):
-    trouble = watch(page, address)
-    page.goto(f"{address}{language}/search.html", wait_until="networkidle")
-    field, results = page.locator("#search-page-query"), page.locator("article .search-results a")
-    for query, expected in SEARCHES[language].items():
-        field.fill("")  # which empties the results at once
-        field.fill(query)
-        results.first.wait_for()
-        found = [urldefrag(result.get_attribute("href")).url for result in results.all()]
-        assert any(link.endswith(f"/{language}/{expected}.html") for link in found), (query, found)
-        assert all(f"/{language}/" in link for link in found)
-    assert trouble == []
-
-
-def test_search_leads_to_the_entry_of_a_symptom(page, address):
-    page.goto(f"{address}en/search.html", wait_until="networkidle")
-    field, results = page.locator("#search-page-query"), page.locator("article .search-results a")
-    missed = {}
-    for query, expected in SYMPTOMS.items():
-        field.fill("")
-        field.fill(query)
-        results.first.wait_for()
-        found = [result.get_attribute("href") for result in results.all()][:3]
-        if not any(link.endswith(f"troubleshooting.html#{expected}") for link in found):
-            missed[query] = found
-    assert missed == {}
-
-
-def test_phrase_that_stands_on_a_page_leads_to_that_page_first(page, address):
-    page.goto(address + "ja/glossary.html")
-    sentences = page.locator("dt", has_text="DVariable").locator("+ dd").inner_text()
-    phrase = sentences.split("。")[-2]  # none but the glossary says this of a DVariable
-    page.goto(f"{address}ja/search.html?q={phrase}", wait_until="networkidle")
-    first = page.locator("article .search-results a").first
-    assert urldefrag(first.get_attribute("href")).url.endswith("/ja/glossary.html")
-
-
-def test_search_works_by_keyboard_alone(page, address):
-    page.goto(address + "en/glossary.html", wait_until="networkidle")
-    page.keyboard.press("Control+k")
-    page.keyboard.type("virtual devices")
-    page.locator("#search-dialog .search-results a").first.wait_for()
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.wait_for_url(lambda url: not url.endswith("/glossary.html"))
-
-
-def test_search_says_when_nothing_is_found_and_follows_a_link_with_a_query(page, address):
-    # Pagefind takes a word that it does not know for its longest known beginning: here there is none.
-    page.goto(address + "en/search.html?q=жжжжжж", wait_until="networkidle")
-    status = page.locator("article .search-status")
-    status.get_by_text("жжжжжж").wait_for()
-    assert page.locator("article .search-results li").count() == 0
 
 
 @pytest.mark.parametrize(("locale", "language"), [("ja-JP", "ja"), ("en-GB", "en"), ("qaa", "en")])

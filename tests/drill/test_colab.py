@@ -12,12 +12,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.course import COURSE, lesson_with
+from tests.course import COURSE
 from tests.kernels import execute, notebook_of
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab, write_notebook
 from tests.lab.predicting import NOTEBOOK, predict_and_reveal, write_lesson
-from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
+from tests.lab.reading import explore, stop_and_resume
 from tests.lab.training import CELLS, train_stop_and_go_on
 from tests.lab.training import NOTEBOOK as TRAINING_LAB
 from tools.lesson.build import built_notebook
@@ -69,9 +69,9 @@ def test_a_plain_program_runs(colab_python, program, tmp_path: Path):
 
 
 @pytest.mark.drill_all
-@pytest.mark.parametrize(("cell", "reading"), [(STOPPABLE, stop_and_resume), (EXPLORER, explore)])
-def test_a_reader_runs_a_lesson(reader, cell, reading):
-    reader.read(f"en/{COURSE.place(lesson_with(cell)).notebook}", reading, f"colab-{reading.__name__}")
+@pytest.mark.parametrize(("topic", "reading"), [("a_run", stop_and_resume), ("mesh_and_layout", explore)])
+def test_a_reader_runs_a_lesson(reader, topic, reading):
+    reader.read(f"en/{COURSE.place(topic).notebook}", reading, f"colab-{reading.__name__}")
 
 
 @pytest.mark.drill_all

@@ -1,5 +1,8 @@
 """Attempts at the exercises of `clients_and_servers`."""
 
+from collections import defaultdict
+from functools import partial
+
 import numpy as np
 
 from tests.lessons.attempts import Attempts
@@ -57,12 +60,15 @@ def by_slices(array, layout):
     return components
 
 
-def first_axis(array, layout):
+def in_pieces(array, layout, axes=3, sizes=None):
     components = []
     for place in layout.mesh.local_device_locations():
-        name = layout.sharding_specs[0]
-        parts = np.split(array, layout.num_shards(0))
-        components.append(parts[0 if name == WHOLE else place[name]])
+        part = array
+        for axis, name in enumerate(layout.sharding_specs[:axes]):
+            if name != WHOLE:
+                pieces = sizes[name] if sizes else layout.num_shards(axis)
+                part = np.split(part, pieces, axis)[place[name]]
+        components.append(part)
     return components
 
 
@@ -86,7 +92,10 @@ ATTEMPTS = {
     "clients_and_servers-mine": Attempts(
         right=(by_slices,),
         wrong=(
-            (first_axis, "first axis only"),
+            (partial(in_pieces, axes=1), "first axis only"),
+            (partial(in_pieces, sizes={"batch": 4, "model": 2}), "any array and any mesh"),
+            (partial(in_pieces, sizes=defaultdict(lambda: 2, batch=4)), "any array and any mesh"),
+            (partial(in_pieces, axes=2), "any array and any mesh"),
             (two_axes, "not enough values to unpack"),
             (lambda array, layout: array, "a component for each device"),
         ),

@@ -75,7 +75,7 @@ ATTEMPTS = {
             ),
         ),
         wrong=(
-            (lambda hidden, weights: tf.nn.moments(hidden, axes=[0]), "moments of all rows"),
+            (lambda hidden, weights: tf.nn.moments(hidden, axes=[0]), "variance of all rows"),
             (masked, "On one device this is right"),
             (with_squares, "squared distances"),
             (zeros_are_padding, "hold any numbers"),

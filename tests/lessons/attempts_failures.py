@@ -31,6 +31,8 @@ def manager(checkpoint, folder):
 
 def by_trying(worker, checkpoint, folder, smallest):
     common = int(smallest(tf.constant(newest(folder))))
+    if not common and newest(folder):
+        raise ValueError("another folder")
     if Path(f"{folder}/ckpt-{common}.index").exists():
         checkpoint.read(f"{folder}/ckpt-{common}")
     return manager(checkpoint, folder if worker == 0 else Path(tempfile.mkdtemp(), str(worker)))
@@ -78,6 +80,19 @@ def never(worker, checkpoint, folder, smallest):
     return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
+def everybody_refuses(worker, checkpoint, folder, smallest):
+    common, largest = smallest(newest(folder)), -smallest(-newest(folder))
+    if common == 0 < largest:
+        raise ValueError("somebody sees no checkpoint")
+    restored(checkpoint, folder, common)
+    return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
+
+
+def starts_anew(worker, checkpoint, folder, smallest):
+    restored(checkpoint, folder, smallest(newest(folder)))
+    return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
+
+
 def waits_again(worker, checkpoint, folder, smallest):
     made = by_trying(worker, checkpoint, folder, smallest)
     smallest(0)  # a barrier
@@ -106,7 +121,7 @@ def without_default(worker, checkpoint, folder, smallest):
 
 ATTEMPTS = {
     "failures-resume": Attempts(
-        right=(by_trying, waits_again),
+        right=(by_trying, waits_again, everybody_refuses),
         wrong=(
             (into_one_folder, "into one folder"),
             (others_into_one_folder, "into one folder"),
@@ -116,6 +131,7 @@ ATTEMPTS = {
             (from_own_folder, "different steps: 30, 0, 0"),
             (only_who_finds_one, "Every worker calls it once"),
             (never, "the newest that all of them see"),
+            (starts_anew, "None of them refuses: they restored the steps 0, 0, 0"),
             (without_default, "ValueError"),
             (by_counting, "NotFoundError"),
             (newest_as_text, "the newest that all of them see"),
@@ -129,7 +145,7 @@ ATTEMPTS = {
             (plan((1, 0)), "first address"),
             (plan(batches=(48, 48), folders=(OWN, SHARED)), "Only one of the machines"),
             (plan(folders=(OWN, OWN)), "from the beginning"),
-            (plan(batches=(32, 48)), "two different batches"),
+            (plan(batches=(32, 48)), "different batch sizes"),
             (plan(batches=(48, 48)), "yesterday"),
             ({"host0": plan()["host0"]}, "lacks a setting"),
             ({"host0": 1, "host1": 2}, "lacks a setting"),

@@ -1,48 +1,159 @@
 """Attempts at the exercises of `how_long`."""
 
-import course_lib
+import math
+
+from tests.course import from_lesson
 from tests.lessons.attempts import Attempts
 
-tf = course_lib.start_tensorflow()
+Plan = from_lesson("how_long.checks", "Plan")
+all_plans, all_reduce = from_lesson("how_long.checks", "all_plans", "all_reduce")
 
 
-def by_tensor(how, splits):
-    tensors = [set(tensor) for tensor in how.replace("->", ",").split(",")]
-    axes = set.union(*tensors)
-    return tuple(frozenset(splits.get(axis) for axis in axes - own) - {None} for own in tensors)
+def by_messages(per_node, nodes, num_bytes, inside, between):
+    """Message by message, and a branch for each algorithm."""
+    seconds = sum(
+        inside.latency + num_bytes / per_node / inside.bandwidth for _message in range(2 * per_node - 2)
+    )
+    piece = num_bytes / per_node
+    ring = sum(between.latency + piece / nodes / between.bandwidth for _message in range(2 * nodes - 2))
+    tree = 2 * math.log2(nodes) * between.latency + 2 * piece / between.bandwidth
+    if ring < tree:
+        return seconds + ring
+    return seconds + tree
 
 
-def forward(how, splits):
-    return [set(), set(), by_tensor(how, splits)[2]]
+def one_ring(per_node, nodes, num_bytes, _inside, between):
+    devices = per_node * nodes
+    return 2 * (devices - 1) * (between.latency + num_bytes / devices / between.bandwidth)
 
 
-def by_the_result_alone(how, splits):
-    first, _second, result = by_tensor(how, splits)
-    return [first, by_tensor(how[how.find(",") :], splits)[1], result]
+def ring(devices, num_bytes, link):
+    return one_ring(devices, 1, num_bytes, link, link)
 
 
-def attention(n, query, key, value, *, root=True):
-    q, k, v = (tf.tensordot(n, each, axes=1) for each in (query, key, value))
-    q, k, v = (tf.transpose(each, [0, 2, 1, 3]) for each in (q, k, v))
-    scores = tf.einsum("bhsk,bhtk->bhst", q, k) / (query.shape[-1] ** 0.5 if root else 1)
-    return tf.nn.softmax(scores) @ v
+def tree(devices, num_bytes, link):
+    return 2 * math.log2(devices) * link.latency + 2 * num_bytes / link.bandwidth
+
+
+def tree_inside(per_node, nodes, num_bytes, inside, between):
+    piece = num_bytes / per_node
+    return tree(per_node, num_bytes, inside) + min(ring(nodes, piece, between), tree(nodes, piece, between))
+
+
+def pieces_of_nodes(per_node, nodes, num_bytes, inside, between):
+    piece = num_bytes / nodes
+    return ring(per_node, num_bytes, inside) + min(ring(nodes, piece, between), tree(nodes, piece, between))
+
+
+def swapped_latencies(per_node, nodes, num_bytes, inside, between):
+    links = type(inside)(inside.bandwidth, between.latency), type(between)(between.bandwidth, inside.latency)
+    return all_reduce(per_node, nodes, num_bytes, *links)
+
+
+def in_three_moves(per_node, nodes, num_bytes, inside, between):
+    moves = 2 * (per_node - 1) * (inside.latency + num_bytes / per_node / inside.bandwidth)
+    return moves if per_node > 1 and nodes == 1 else all_reduce(per_node, nodes, num_bytes, inside, between)
+
+
+def by_loops(network, devices, batch):
+    found = []
+    for examples in range(1, batch + 1):
+        for data in range(devices, 0, -1):
+            whole = devices % data == 0 and batch % (data * examples) == 0
+            if whole and network.heads % (devices // data) == 0:
+                found.append(Plan(data, devices // data, examples, batch // (data * examples)))
+    return found
+
+
+def any_data(network, devices, batch):
+    """Lets a device have a part of an example."""
+    return [
+        Plan(devices // tensor, tensor, 1, batch // (devices // tensor))
+        for tensor in range(1, devices + 1)
+        if devices % tensor == network.heads % tensor == 0
+    ]
+
+
+def any_batch(network, devices, batch):
+    tensors = [each for each in range(1, network.heads + 1) if network.heads % each == devices % each == 0]
+    return [
+        Plan(data, devices // data, examples, batch // data // examples)
+        for data in [devices // tensor for tensor in tensors]
+        for examples in range(1, batch // data + 1)
+        if (batch // data) % examples == 0
+    ]
+
+
+def heads_only(network, devices, batch):
+    found = []
+    for tensor in range(1, network.heads + 1):
+        data = devices // tensor
+        if network.heads % tensor == 0 and batch % data == 0:
+            for examples in range(1, batch // data + 1):
+                if batch // data % examples == 0:
+                    found.append(Plan(data, tensor, examples, batch // data // examples))
+    return found
+
+
+def examples_of_the_batch(network, devices, batch):
+    return [
+        Plan(devices // tensor, tensor, examples, batch * tensor // devices // examples)
+        for tensor in range(1, devices + 1)
+        if devices % tensor == network.heads % tensor == 0 and batch % (devices // tensor) == 0
+        for examples in range(1, batch + 1)
+        if batch % examples == 0
+    ]
+
+
+def swapped(network, devices, batch):
+    return [
+        Plan(each.tensor, each.data, each.examples, each.microbatches)
+        for each in by_loops(network, devices, batch)
+    ]
 
 
 ATTEMPTS = {
-    "how_long-added": Attempts(
-        right=(by_tensor,),
+    "how_long-levels": Attempts(
+        right=(by_messages, in_three_moves),
         wrong=(
-            (forward, "A gradient is a product too"),
-            (by_the_result_alone, "df,bsd->bs"),
-            (lambda how, splits: by_tensor(how, splits)[2], "three sets"),
+            (lambda *given: all_reduce(*given) / 2, "size of a piece"),
+            (lambda *given: round(all_reduce(*given)), "size of a piece"),
+            (one_ring, "one ring through all"),
+            (lambda *given: min(one_ring(*given), all_reduce(*given)), "two levels always"),
+            (
+                lambda *given: all_reduce(*given[:2], given[2] // given[0] * given[0], *given[3:]),
+                "whole number",
+            ),
+            (tree_inside, "a ring and not a tree"),
+            (pieces_of_nodes, "`per_node` pieces"),
+            (swapped_latencies, "swapped"),
+            (lambda per_node, nodes, *rest: all_reduce(nodes, per_node, *rest), "size of a piece"),
+            (
+                lambda per_node, nodes, size, inside, between: all_reduce(
+                    per_node, nodes, size / per_node, inside, between
+                ),
+                "size of a piece",
+            ),
         ),
     ),
-    "how_long-attend": Attempts(
-        takes_long=True,
-        right=(attention,),
+    "how_long-plans": Attempts(
+        right=(by_loops,),
         wrong=(
-            (lambda *given: attention(*given, root=False), "root of `size`"),
-            (lambda n, *weights: n, "look which letter"),
+            (any_data, "whole number"),
+            (swapped, "changed places"),
+            (any_batch, "doesn't divide the batch"),
+            (heads_only, "number of devices, too"),
+            (examples_of_the_batch, "not only the batch"),
+            (lambda *given: by_loops(*given)[:1], "inside a loop"),
+            (
+                lambda *given: [each for each in by_loops(*given) if each.tensor in {1, 2, 4, 8, 16}],
+                "power of",
+            ),
+            (lambda *given: [tuple(vars(each).values()) for each in by_loops(*given)], "isn't a plan"),
+            (lambda *given: 2 * by_loops(*given), "choices for `tensor`"),
+            (lambda *given: by_loops(*given)[:-1], "choices for `tensor`"),
+            (lambda *given: [each for each in by_loops(*given) if each.tensor <= 8], "leave the node"),
+            (lambda *given: [vars(each) for each in by_loops(*given)], "isn't a plan"),
         ),
     ),
 }

@@ -19,12 +19,12 @@ def by_own_mean(_model, _x, y, logits):
     return tf.reduce_mean(cross_entropy(y, logits))
 
 
-def step(report, loss_of=by_compute_loss):
+def step(report, loss_of=by_compute_loss, training=True):
     """Returns an answer to own_steps-train-step."""
 
     def answer(model, x, y):
         with tf.GradientTape() as tape:
-            logits = model(x, training=True)
+            logits = model(x, training=training)
             loss = loss_of(model, x, y, logits)
         variables = model.trainable_variables
         model.optimizer.apply(tape.gradient(loss, variables), variables)
@@ -41,6 +41,13 @@ def fed(value_of):
     return report
 
 
+def fed_anew(model, _loss, losses):
+    metric = model.metrics[0]
+    metric.reset_state()
+    metric.update_state(losses)
+    return {"loss": metric.result()}
+
+
 def all_reduced(gradients):
     return tf.distribute.get_replica_context().all_reduce("SUM", gradients)
 
@@ -52,16 +59,16 @@ def cut(gradients, limit):
 ATTEMPTS = {
     "own_steps-train-step": Attempts(
         takes_long=True,
-        right=(
-            step(fed(lambda loss, losses: loss * replicas())),
-            step(lambda model, loss, losses: {"loss": loss * replicas(), "rows": 1.0}),
-        ),
+        right=(step(fed(lambda loss, losses: loss * replicas())),),
         wrong=(
+            (step(lambda model, loss, losses: {"loss": loss * replicas(), "rows": 1.0}), "last batch only"),
+            (step(fed_anew), "last batch only"),
+            (step(fed(lambda loss, losses: losses), training=False), "called for training"),
             (step(lambda model, loss, losses: {"loss": loss}), "nothing was fed to it"),
-            (step(lambda model, loss, losses: {"loss": loss, "rows": 1.0}), "once too often"),
+            (step(lambda model, loss, losses: {"loss": loss, "rows": 1.0}), "last batch only"),
             (step(fed(lambda loss, losses: loss)), "once too often"),
             (step(fed(lambda loss, losses: losses), by_own_mean), "examples, and these are added up"),
-            (step(lambda model, loss, losses: {"loss": loss, "rows": 1.0}, by_own_mean), "are added up"),
+            (step(lambda model, loss, losses: {"loss": loss, "rows": 1.0}, by_own_mean), "last batch only"),
             (step(lambda model, loss, losses: {"error": loss}), "undivided losses"),
         ),
     ),
@@ -82,6 +89,14 @@ ATTEMPTS = {
             (lambda gradients, limit: cut(gradients, limit / replicas()), "Add up over the replicas, clip"),
             (lambda gradients, limit: [tf.clip_by_norm(each, limit) for each in gradients], "clip the sum"),
             (lambda gradients, limit: gradients, "clip the sum"),
+        ),
+    ),
+    "own_steps-lines": Attempts(
+        right=(),
+        wrong=(
+            ({4}, "which rows"),
+            ({1, 3, 4}, "the global batch size"),
+            ({1, 2, 4}, "Ask of each line"),
         ),
     ),
 }

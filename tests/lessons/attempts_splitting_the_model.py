@@ -74,14 +74,14 @@ ATTEMPTS = {
         wrong=(
             (
                 layouts(x=["batch", WHOLE], U1=COLUMNS, D1=ROWS, U2=COLUMNS, D2=ROWS),
-                "114,692. A cut between the hidden units",
+                "114,692. A split of the hidden units",
             ),
             (layouts(x=["batch", WHOLE]), "131,076. The rows of `U1`"),
             (layouts(U1=COLUMNS, D1=ROWS, U2=COLUMNS, D2=ROWS), "315,396. The rows of `U1`"),
-            (layouts(U2=COLUMNS, D2=ROWS), "Is the stream cut in the same way"),
+            (layouts(U2=COLUMNS, D2=ROWS), "Is the stream split in the same way"),
             (
                 layouts(U1=["model", "batch"], U2=["model", "batch"]),
-                "151,556. Weights that are cut over `batch`",
+                "151,556. Weights that are split over `batch`",
             ),
             (layouts(D1=[WHOLE, WHOLE]), "more than a quarter of 'D1'"),
             (layouts(x=[WHOLE, "model"]), "Split them over `batch`"),

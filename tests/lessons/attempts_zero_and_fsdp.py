@@ -83,7 +83,7 @@ ATTEMPTS = {
     "zero_and_fsdp-axis": Attempts(
         right=(first_that_fits, in_place),
         wrong=(
-            (largest, "which of them can be cut"),
+            (largest, "which of them can be split"),
             (nothing_where_none_fits, "gives `None`"),
         ),
     ),

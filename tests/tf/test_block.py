@@ -1,7 +1,6 @@
-"""The transformer block of `how_long`: what its step adds up, and that it trains as one device does."""
+"""The program of `transformer_block`: what its step exchanges, and that it trains as one device does."""
 
 import functools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +10,8 @@ from benchmarks import programs
 from course_lib.specs.architecture import Zero
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
-from tests.course import from_lesson
-
-transformer = from_lesson("how_long.networks", "transformer")
+from lessons.scale.networks import transformer
+from tests.course import COURSE
 
 tf = course_lib.start_tensorflow()
 
@@ -33,9 +31,11 @@ OFTEN = CASES[1], CASES[3]
 
 
 def program(splits):
+    """Returns the program with the network of this test, and what lays it out on a real mesh."""
     names = vars(programs.program("transformer_block"))
-    names |= {"SIZES": SIZES, "VARIABLES": NETWORK.variables, "SPLITS": splits}
-    return names
+    names["values"] = values()
+    axes = {**NETWORK.variables, "tokens": (BATCH, "sequence")}
+    return names, functools.partial(names["make_layouts"], axes, splits)
 
 
 def values():
@@ -52,23 +52,35 @@ def values():
 )
 def test_a_step_adds_up_what_is_told_and_is_that_of_one_device(mesh, splits):
     dims = [(name, int(size)) for name, size in (dim.split() for dim in mesh.split(", "))]
-    spec, names = MeshSpec(dims), program(splits)
+    spec, (names, laid_out) = MeshSpec(dims), program(splits)
     tokens = np.random.default_rng(1).integers(0, 12, (24, 4)).astype("int32")
     losses, blocks = [], []
     for real in (None, names["dtensor"].create_mesh(dims, devices=[f"CPU:{at}" for at in range(spec.size)])):
-        block = names["Block"](values(), real)
-        examples = [names["place"](tokens, (BATCH, "sequence"), real) for _each in range(2)]
+        layouts = laid_out(real) if real else {}
+        model, examples = names["Model"](layouts), [names["place"](tokens, layouts.get("tokens"))] * 2
+        given = names["logits_of"], model, *examples, np.float32(0.5)
         if real is not None:
-            step = names["train_step"].python_function
-            seen = course_lib.collectives(step, block, *examples, tf.constant(0.5))
+            seen = course_lib.collectives(names["train_step"], *given)
             told = [each.collective for each in NETWORK.exchanges(Plan("", spec, splits), batch_size=24)]
             assert sorted(map(str, seen)) == sorted(map(str, told))
-        losses.append(float(names["train_step"](block, *examples, 0.5)))
+        losses.append(float(names["train_step"](*given)))
         whole = course_lib.to_numpy if real else np.asarray
-        blocks.append({name: whole(getattr(block, name)) for name in NETWORK.variables})
+        blocks.append({name: whole(weight) for name, weight in model.weights.items()})
     assert losses[1] == pytest.approx(losses[0], rel=1e-6)
     for name, value in blocks[0].items():
         np.testing.assert_allclose(blocks[1][name], value, atol=2e-6, err_msg=name)
+
+
+def test_eight_devices_cannot_share_four_heads_and_the_lesson_quotes_why():
+    from tensorflow.experimental import dtensor
+
+    row = dtensor.create_mesh([("model", 8)], device_type="CPU")
+    query = course_lib.shard(np.ones([32, 4, 8], "float32"), dtensor.Layout(["unsharded"] * 3, row))
+    with pytest.raises(tf.errors.OpError) as refused:
+        dtensor.relayout(query, dtensor.Layout(["unsharded", "model", "unsharded"], row))
+    quoted = course_lib.last_line(refused.value).partition(": ")[2]
+    note = next(cell for cell in COURSE.lesson("transformer_block").cells if cell.cell_id == "note-heads")
+    assert f"`{quoted}`" in note.source
 
 
 def adam(call, gather, scatter, keep):
@@ -128,11 +140,10 @@ def layouts(mesh, zero):
 def test_a_state_that_is_split_over_the_batch_is_added_up_and_gathered_as_told(zero, dims):
     from tensorflow.experimental import dtensor
 
-    names, given = program({axis: dim for axis, dim in MODEL.items() if dim in dims}), values()
+    splits = {axis: dim for axis, dim in MODEL.items() if dim in dims}
+    (names, laid_out), given = program(splits), values()
+    call = names["logits_of"]
     tokens = np.random.default_rng(1).integers(0, 12, (24, 4)).astype("int32")
-
-    def call(weights, given_tokens):
-        return names["Block"].__call__(SimpleNamespace(**weights), given_tokens)
 
     same = dict.fromkeys(given, tf.identity)
     one = {name: tf.Variable(value) for name, value in given.items()}
@@ -153,10 +164,10 @@ def test_a_state_that_is_split_over_the_batch_is_added_up_and_gathered_as_told(z
         name: [dtensor.DVariable(course_lib.shard(0 * value, plans[name][1])) for _each in range(2)]
         for name, value in given.items()
     }
-    examples = [names["place"](tokens, (BATCH, "sequence"), mesh) for _each in range(2)]
+    examples = [names["place"](tokens, laid_out(mesh)["tokens"])] * 2
     seen = course_lib.collectives(adam(call, *moves), split, averages, *examples, tf.constant(1.0))
     spec = MeshSpec(dims.items())
-    plan = Plan("", spec, {axis: dim for axis, dim in MODEL.items() if dim in dims})
+    plan = Plan("", spec, splits)
     told = [each.collective.as_run() for each in NETWORK.exchanges(plan, 24, zero)]
     assert sorted(map(str, seen)) == sorted(map(str, told))
     step = tf.function(adam(call, *moves))

@@ -122,7 +122,7 @@ def test_what_a_device_is_said_to_hold_is_what_it_holds(lesson, lab, scheme):
     expected = {
         "parameters": variables,
         "gradients": variables,
-        "Adam's averages": slots,
+        "Adam's slots": slots,
         "batch": sum(map(on_device_0, batch)),
     }
     assert held(lab._subject, lab.setting) == expected

@@ -107,6 +107,12 @@ watcher = threading.Thread(target=watch)
 watcher.start()
 if task == "write":
     saved.write(path)
+elif task == "read alone":
+    index = ":".join(f"0,{size}" for size in part)
+    key = "v/.ATTRIBUTES/VARIABLE_VALUE"
+    tf.raw_ops.RestoreV2(
+        prefix=path, tensor_names=[key], shape_and_slices=[f"8192 8192 {index}"], dtypes=[tf.float32]
+    )
 else:
     saved.read(path).assert_consumed()
     dtensor.unpack(saved.v.value())[7][0].numpy()  # waits for it
@@ -131,3 +137,5 @@ def test_a_device_needs_its_new_part_and_one_stored_block_and_never_the_matrix_o
         ([("batch", 8)], [WHOLE, "batch"]),
     ):
         assert extra_megabytes("read", dims, entries, path) < 8 * 2 * part
+    alone = extra_megabytes("read alone", [("batch", 8)], [WHOLE, "batch"], path)
+    assert part < alone < 4 * part  # of 8

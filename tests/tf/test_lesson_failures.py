@@ -1,30 +1,56 @@
 """What `failures` shows is what its readers take away: its program, and what `deploy/` starts."""
 
+import difflib
 import json
+import re
 import runpy
+import textwrap
 
+from lessons.strategies.failures import resuming
 from tests.course import COURSE
+from tools.lesson import exercises
 
 DEPLOY = COURSE.root / "deploy" / "slurm"
+PLAIN = COURSE.root / "notebooks" / "plain"
+WORKER, SCRIPT = (PLAIN / "worker.py").read_text(), (DEPLOY / "worker.sbatch").read_text()
 CELLS = {cell.cell_id: cell.source for cell in COURSE.lesson("failures").cells}
 
 
 def written(name):
     """Returns what a cell writes with %%writefile."""
-    return CELLS[name].partition("\n")[2]
+    return CELLS[name].partition("\n")[2] + "\n"
 
 
-def test_the_plain_program_is_what_the_lesson_joins():
-    parts = [written("first").partition("step = tf.Variable")[0]]
-    parts += map(written, ("folders", "restore", "agree", "sigterm", "loop"))
-    joined = "\n\n\n".join(part.strip() for part in parts) + "\n"
-    assert joined == (COURSE.root / "notebooks/plain/worker.py").read_text()
+def test_the_plain_program_is_what_the_lesson_writes_and_until_it_saves_that_of_workers():
+    assert written("worker") == WORKER
+    known, whole = ((PLAIN / name).read_text().splitlines()[4:] for name in ("workers.py", "worker.py"))
+    changes = [(line[0], line[2:]) for line in difflib.ndiff(known, whole)]
+    (removed,) = [line for kind, line in changes if kind == "-"]
+    added = [line for kind, line in changes if kind == "+"]
+    assert added[:2] == ["import tempfile", "import time"]
+    assert [line.split('"')[1] for line in added[2:5]] == ["folder", "--pause", "--patience"]
+    assert added[5] == removed.replace("300", "options.patience")
+    assert added[6].startswith("assert resolver.task_type")  # from here on it saves
+
+
+def test_what_the_text_quotes_stands_in_the_programs():
+    quoted = re.findall(r"^```(?:python|sh)\n(.*?)^```", "\n".join(CELLS.values()), re.M | re.S)
+    assert len(quoted) > 10
+    without_remarks = re.sub("  # .*", "", WORKER)
+    for block in quoted:
+        indented = [textwrap.indent(block, spaces * " ") for spaces in (0, 4, 8)]
+        assert any(each in WORKER + without_remarks + SCRIPT for each in indented)
+
+
+def test_the_answer_of_the_first_exercise_is_what_the_program_gets():
+    assert resuming.NUMBERS_IN.strip() == CELLS["numbers-in"].strip()
+    assert resuming.RESUME.strip() == exercises.solution(CELLS["exercise-resume"]).strip()
 
 
 def test_the_batch_script_and_place_are_those_of_deploy(tmp_path):
     exec(CELLS["batch-script"], {"programs": tmp_path})
-    assert (tmp_path / "worker.sbatch").read_text() == (DEPLOY / "worker.sbatch").read_text()
-    assert written("place") + "\n" == (DEPLOY / "place.py").read_text()
+    assert (tmp_path / "worker.sbatch").read_text() == SCRIPT
+    assert written("place") == (DEPLOY / "place.py").read_text()
 
 
 def test_tensorflow_sorts_ten_machines_as_texts(monkeypatch):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks import programs
+from course_lib import data
 from course_lib.runtime import start_tensorflow
+from lessons.strategies.own_steps import picture
 from lessons.strategies.replica_runs import replicas
 
 tf = start_tensorflow()
@@ -68,3 +70,31 @@ def test_a_whole_gradient_is_clipped_as_on_one_device_and_keras_clips_that_of_ea
 
     two.run(on_replica)
     np.testing.assert_allclose(weight.numpy(), [-0.6, -0.8] if whole else [-1, -1], rtol=1e-6)
+
+
+def test_four_parts_have_the_losses_of_the_picture():
+    fashion = data.load_fashion("built-in", num_train=1280, num_test=1000).train
+    tf.keras.utils.set_random_seed(0)
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([tf.keras.Input((28, 28, 1)), layers.Flatten(), layers.Dense(10)])
+    labels, logits = fashion.labels[:64], model(fashion.features[:64])
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits).numpy()
+    np.testing.assert_allclose(losses.reshape(4, 16).mean(axis=1), picture.PART_LOSSES, atol=0.005)
+
+
+def test_a_gradient_that_is_dropped_by_its_part_is_dropped_in_part():
+    two = replicas(2)
+    with two.scope():
+        weight = tf.Variable([0.0, 0.0])
+        sgd = tf.keras.optimizers.SGD(1.0)
+        sgd.build([weight])
+
+    @tf.function
+    def on_replica():
+        number = tf.distribute.get_replica_context().replica_id_in_sync_group
+        gradients = [tf.where(number == 0, [3.0, 0.0], [0.0, 400.0])]
+        keep = tf.cast(tf.linalg.global_norm(gradients) < 100.0, tf.float32)
+        sgd.apply([keep * each for each in gradients], [weight])
+
+    two.run(on_replica)
+    assert weight.numpy().tolist() == [-3, 0]

@@ -12,14 +12,11 @@ from course_lib.specs.architecture import Architecture, Sum, Zero
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.machines import Cluster, Device, Link
 from course_lib.specs.plan import BATCH
-from tests.course import from_lesson
-
-MIXED, Recompute, StepCosts, Training = from_lesson(
-    "how_long.cost", "MIXED", "Recompute", "StepCosts", "Training"
-)
-transformer = from_lesson("how_long.networks", "transformer")
-transformer_plans, TENSOR_PARALLEL = from_lesson("how_long.planner", "transformer_plans", "TENSOR_PARALLEL")
-trainings, others = from_lesson("how_long.published", "trainings", "others")
+from lessons.scale.cost import MIXED, Recompute, StepCosts, Training
+from lessons.scale.networks import transformer
+from lessons.scale.pipeline import passes
+from lessons.scale.planner import TENSOR_PARALLEL, transformer_plans
+from lessons.scale.published import others, trainings
 
 DEVICE = Device("", 1e6, 1500, 1e6, "", efficiency=0.5)
 CLUSTER = Cluster(DEVICE, 4, Link(1e9, 1e-6, ""), Link(1e8, 1e-5, ""))
@@ -98,40 +95,6 @@ def test_each_microbatch_adds_up_activations_and_each_step_gradients():
 # --- Stages
 
 
-def schedule(stage, stages, chunks, microbatches):
-    """Yields what a stage does, one after another: forward or backward, the part of the network, for whom.
-
-    It goes forward until its first micro-batch can come back, then forward and backward in turn. Source:
-    https://arxiv.org/abs/2104.04473, figure 4.
-    """
-    many = microbatches * chunks
-    first = (stages - stage - 1) * min(chunks, 2) + (chunks - 1) * stages
-    numbers = {"forward": itertools.count(), "backward": itertools.count()}
-    middle = ["forward", "backward"] * (many - first)
-    for way in ["forward"] * min(many, first) + middle + ["backward"] * min(many, first):
-        group, at = divmod(next(numbers[way]), stages * chunks)
-        chunk = at // stages if way == "forward" else chunks - 1 - at // stages
-        yield way, chunk * stages + stage, group * stages + at % stages
-
-
-def simulated(stages, chunks, microbatches, forward, message):
-    """Returns the time of a step, event by event; backward takes twice as long, and a message its time."""
-    left = [list(schedule(stage, stages, chunks, microbatches)) for stage in range(stages)]
-    clocks, ends, last = [0.0] * stages, {}, stages * chunks - 1
-    while any(left):
-        for stage, (way, part, microbatch) in [(at, each[0]) for at, each in enumerate(left) if each]:
-            begins = [clocks[stage]]
-            if way == "backward" and part == last:
-                begins.append(ends.get(("forward", part, microbatch), math.inf))
-            elif (way, part) != ("forward", 0):
-                before = way, part + (1 if way == "backward" else -1), microbatch
-                begins.append(ends.get(before, math.inf) + message)
-            if max(begins) < math.inf:
-                clocks[stage] = max(begins) + forward / chunks * (1 if way == "forward" else 2)
-                ends[left[stage].pop(0)] = clocks[stage]
-    return max(clocks)
-
-
 def deep(num_blocks):
     """Returns a network of nothing but blocks, each a product with 100 numbers."""
     return Architecture(
@@ -156,7 +119,8 @@ def test_stages_take_as_long_as_their_schedule(stages, chunks, microbatches, mes
     training, mesh = Training(microbatches=microbatches, chunks=chunks), MeshSpec([("stage", stages)])
     cost = StepCosts(deep(stages * chunks), {}).cost(mesh, 2 * microbatches, cluster, training)
     forward = chunks * 2 * 200 / 5e5  # of two examples through a stage
-    wanted = simulated(stages, chunks, microbatches, forward, message)
+    done = passes(stages, microbatches, chunks, forward / chunks, message)
+    wanted = max(lane[-1].end for lane in done)
     assert cost.seconds == pytest.approx(wanted, rel=0.2 if message else 1e-9)
     assert cost.seconds > wanted - 1e-9  # messages never hide here
 
@@ -253,7 +217,7 @@ def test_a_ranking_says_which_plans_are_equally_good_and_what_binds():
         seconds = [each.cost.seconds for each in ranking.plans[: ranking.num_fitting]]
         assert ranking.binds() == binds
         assert seconds == sorted(seconds)
-        assert len(ranking.best) == sum(each <= 1.05 * seconds[0] for each in seconds)
+        assert ranking.num_best == sum(each <= 1.05 * seconds[0] for each in seconds)
         assert 0 < ranking.utilisation(ranking.plans[0]) < DEVICE.efficiency
 
 

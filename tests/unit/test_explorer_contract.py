@@ -17,9 +17,9 @@ from IPython.core.formatters import DisplayFormatter
 from course_lib import CourseError
 from course_lib.explorers.experiment import Experiment
 from course_lib.i18n import languages, set_language
-from course_lib.widgets.base import key
+from course_lib.widgets.base import key, table_file
 from course_lib.widgets.controls import Field, leads_to, with_value
-from tests.explored import choose, inputs, press, shown, whole
+from tests.explored import choose, options, press, shown, whole
 from tools.book.explorers import widgets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,23 +44,27 @@ def states_on_a_page(explorer) -> dict[str, dict]:
 
 @functools.cache
 def table_of(name: str) -> dict:
-    """Returns the table of an explorer for English pages, which takes seconds to make."""
+    """Returns the first table of an explorer for English pages, which takes seconds to make."""
     return EXPLORERS[name]().page_table()
 
 
 @each_explorer
 def test_the_table_of_a_page_has_what_python_shows_for_every_choice(name):
     explorer = EXPLORERS[name]()
-    table, states = table_of(name), states_on_a_page(explorer)
-    assert sorted(table["keys"]) == sorted(states)
-    for place, code in list(enumerate(table["keys"]))[:: max(len(states) // 60, 1)]:
+    table, states, first = table_of(name), states_on_a_page(explorer), explorer.page_first()
+    own = [code for code, state in states.items() if explorer.page_part(state) == explorer.page_part(first)]
+    assert sorted(table["keys"]) == sorted(own)
+    for place, code in list(enumerate(table["keys"]))[:: max(len(own) // 60, 1)]:
         view = whole(table, table["views"][place])
         assert view == explorer.page_tree(states[code])
         # The module finds the next view by the place of the input among all inputs.
-        for option, after in zip(inputs(view), table["leads_to"][place], strict=True):
-            path, value = json.loads(option["data-path"]), json.loads(option["data-value"])
+        for (path, value, _changes), after in zip(options(view), table["leads_to"][place], strict=True):
             reached = explorer.page_settled(with_value(states[code], tuple(path), value))
-            assert table["keys"][after] == key(reached)
+            if isinstance(after, int):
+                assert table["keys"][after] == key(reached)
+            else:
+                file = table_file(explorer.name, "en", explorer.page_part(reached))
+                assert table["files"][after[0]] == file != table["files"][0]
     assert len(table["keys"]) <= MOST_VIEWS
     assert len(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()) < MOST_BYTES
 
@@ -69,8 +73,7 @@ def test_the_table_of_a_page_has_what_python_shows_for_every_choice(name):
 def test_every_option_on_a_page_leads_to_another_view_but_the_one_that_is_chosen(name):
     table = table_of(name)
     for place, view in enumerate(table["views"]):
-        options = inputs(whole(table, view))
-        changing = ["checked" not in each and each.get("aria-disabled") != "true" for each in options]
+        changing = [changes for _path, _value, changes in options(whole(table, view))]
         assert any(changing)
         assert [after != place for after in table["leads_to"][place]] == changing
 
@@ -96,7 +99,7 @@ def test_a_page_gets_a_still_picture_that_leads_into_the_table(name):
     explorer = EXPLORERS[name]()
     text = explorer.to_html()
     (file, first) = re.match('<course-explorer data-table="(.*?)" data-first="(.*?)">', text).groups()
-    assert file == f"{explorer.name}.en.json"
+    assert file == table_file(explorer.name, "en", explorer.page_part(explorer.page_first()))
     assert first in table_of(name)["keys"]
     assert not re.search("<(button|input|script)", text)
     assert len(text.encode()) < 40_000
@@ -114,7 +117,7 @@ def test_it_speaks_every_language(name):
         alike = questions & {group.heading for group in english.controls(english.state)}
         assert alike <= {"Keras", "Transformer"}
         assert explorer.view[1]["aria-label"] != english.title
-        assert f'data-table="{explorer.name}.{language}.json"' in html
+        assert f'.{language}.json"' in html
         assert explorer.view[1]["lang"] == language
 
 

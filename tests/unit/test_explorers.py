@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,12 @@ from course_lib.i18n import set_language
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
 from lessons.layouts.step_explorer import StepExplorer
+from lessons.scale.best_plans import SIZES, TECHNIQUES, Choice, best_plans
+from lessons.scale.cost import MIXED
+from lessons.scale.explorer import ScaleOutExplorer, TensorAndDataExplorer
+from lessons.scale.networks import transformer
+from lessons.scale.planner import transformer_plans
+from lessons.scale.puzzles.puzzle_widget import Puzzle
 from tests.course import from_lesson
 from tests.explored import choose, nodes, pieces, press, ran_as_predicted, shown, text_of, told
 
@@ -20,15 +27,14 @@ FOLDER = Path(__file__).with_name("explorers")
 MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
 ProductExplorer = from_lesson("communication.product_explorer", "ProductExplorer")
 RingExplorer = from_lesson("all_reduce.ring_explorer", "RingExplorer")
-BlockExplorer = from_lesson("how_long.block_explorer", "BlockExplorer")
+ring_beside_tree = from_lesson("how_long.rings_and_trees", "ring_beside_tree")
+BlockExplorer = from_lesson("transformer_block.block_explorer", "BlockExplorer")
 ReviewExplorer = from_lesson("save_and_serve.explorer", "ReviewExplorer")
 StrategyExplorer = from_lesson("strategies.explorer", "StrategyExplorer")
 ClusterExplorer = from_lesson("workers.explorer", "ClusterExplorer")
 mistakes = from_lesson("workers.cluster_mistakes", "labels")
 LossScalingExplorer = from_lesson("custom_training.loss_scaling_explorer", "LossScalingExplorer")
 iterating = from_lesson("own_steps", "iterating_explorer")
-ScaleOutExplorer = from_lesson("how_long.explorer", "ScaleOutExplorer")
-Puzzle = from_lesson("how_long.puzzle_widget", "Puzzle")
 
 
 def observe(sharding):
@@ -91,11 +97,25 @@ CHOSEN = {
     "cluster-mistaken": (ClusterExplorer, [("mistake", "port taken")]),
     "loss_scaling-empty": (lambda: LossScalingExplorer(4, 8, 5, "replica"), []),
     "loss_scaling-fewer": (lambda: LossScalingExplorer(4, 8, 7, "twice"), [("batch_size", 4)]),
+    "ring_beside_trees-climbing": (ring_beside_tree, [("step", 2), ("move", 1)]),
+    "ring_beside_trees-late": (ring_beside_tree, [("step", 9)]),
+    "scale_out-first": (ScaleOutExplorer, []),
     "scale_out-too-large": (ScaleOutExplorer, [("network", "146"), ("devices", 8)]),
-    "scale_out-pods": (ScaleOutExplorer, [("cluster", "TPU v5e"), ("devices", 512)]),
-    "puzzle-unsolved": (lambda: Puzzle(2), [("splits", "rows", "x")]),
-    "puzzle-illegal": (lambda: Puzzle(2), [("splits", "rows", "y")]),
-    "puzzle-par": (lambda: Puzzle(2), [("splits", "rows", "y"), ("splits", "columns", "x")]),
+    "scale_out-everything": (lambda: ScaleOutExplorer("146", "H100", everything=True), [("devices", 4096)]),
+    "scale_out-pods": (
+        ScaleOutExplorer,
+        [("cluster", "TPU v5e"), ("devices", 512), ("zero", True), ("links", 0.25)],
+    ),
+    "tensor_and_data-first": (TensorAndDataExplorer, []),
+    "puzzle-unsolved": (lambda: Puzzle(2), [("columns", "y")]),
+    "puzzle-illegal": (lambda: Puzzle(2), [("rows", "x")]),
+    "puzzle-par": (lambda: Puzzle(2), [("rows", "y"), ("columns", "x")]),
+    "puzzle-product": (lambda: Puzzle(4), [("A columns", "x"), ("B rows", "x"), ("B columns", "y")]),
+    "puzzle-large": (lambda: Puzzle(11), [("mesh", 5), ("heads", "model"), ("hidden", "model")]),
+    "puzzle-stages": (lambda: Puzzle(13), [("stage", 8), ("microbatches", 64)]),
+    "puzzle-zero": (lambda: Puzzle(14), [("model", 2), ("zero", 3), ("microbatches", 2)]),
+    "puzzle-chunks": (lambda: Puzzle(15), [("model", 8), ("stage", 8), ("microbatches", 48), ("chunks", 2)]),
+    "puzzle-uneven": (lambda: Puzzle(15), [("microbatches", 24), ("stage", 16), ("chunks", 5)]),
 }
 
 
@@ -158,10 +178,39 @@ def test_a_mistake_is_shown_with_what_tensorflow_does(mistake):
     assert json.loads(right)["task"] == {"type": "worker", "index": 2}
 
 
-def test_the_bar_of_the_slowest_plan_is_full():
-    *_others, last, _key = pieces(ScaleOutExplorer().view, "fits")
-    seconds, _memory = (each for each in nodes(last) if each[0] == "g" and "stroke" in each[1])
-    assert sum(float(part[1]["width"]) for part in seconds[2:]) == pytest.approx(280, abs=0.1)
+def test_the_bar_of_the_slowest_plan_is_full_and_the_line_of_the_memory_stands_where_it_ends():
+    _curve, *cards, _key = pieces(ScaleOutExplorer().view, "fits")
+    drawn = [[each for each in nodes(card) if each[0] == "g" and "stroke" in each[1]] for card in cards]
+    assert [int(drawn[-1][0][2][1]["width"]), int(drawn[0][1][-1][1]["x"])] == [280, 279]
+
+
+def test_what_is_switched_off_is_in_no_plan_and_no_plan_gets_faster_by_it():
+    everything = Choice("146", "H100", 512, 1.0, **dict.fromkeys(TECHNIQUES, True))
+    seconds = best_plans(everything)[512].plans[0].cost.seconds
+    for technique in TECHNIQUES:
+        best = best_plans(replace(everything, **{technique: False}))[512]
+        for each in best.plans:
+            used = {
+                "stages": each.plan.mesh.dim_size("stage") > 1,
+                "zero": each.training.zero > 0,
+                "overlap": each.training.overlap,
+                "recompute": each.training.recompute != "none",
+            }
+            assert not used[technique]
+        assert best.num_fitting
+        assert best.plans[0].cost.seconds >= seconds
+
+
+def test_the_best_plan_of_all_ways_is_that_of_the_planner_and_slower_links_never_help():
+    choice = Choice("18", "A100", 512, 1.0, **dict.fromkeys(TECHNIQUES, True))
+    network = transformer(40, sequence=2048, features=6144, heads=48, vocabulary=51200)
+    ranking = transformer_plans(network, 64, 512, choice.machines(), replace(MIXED, overlap=True))
+    best = best_plans(choice)[64]
+    assert (best.num_plans, best.num_fitting) == (len(ranking.plans), ranking.num_fitting)
+    assert best.plans[0] == ranking.plans[0]
+    slow, fast = (best_plans(replace(choice, links=links)) for links in (0.25, 4.0))
+    for size in SIZES:
+        assert slow[size].plans[0].cost.seconds >= fast[size].plans[0].cost.seconds
 
 
 def test_a_press_shows_a_bar_for_each_way_to_iterate():

@@ -16,19 +16,20 @@ from course_lib import syllabus
 from course_lib.exercises.cards import Card
 from course_lib.exercises.questions import predictions
 from course_lib.i18n import set_language
-from course_lib.widgets.base import Explorer, TreeWidget, table_file
+from course_lib.widgets.base import Explorer, TreeWidget
 
 
 def write_tables(
     languages: Iterable[str], folder: Path, makers: Mapping[str, Callable[[], TreeWidget]] | None = None
 ) -> None:
-    """Writes the table of each widget, by default of all, in each language beside the module."""
+    """Writes the tables of each widget, by default of all, in each language beside the module."""
     makers = makers or {**widgets(), **cards()}
     for language in languages:
         set_language(language)
-        for name, make in makers.items():
-            text = json.dumps(make().page_table(), ensure_ascii=False, separators=(",", ":"))
-            (folder / table_file(name, language)).write_text(text, encoding="utf-8")
+        for make in makers.values():
+            for file, table in make().page_tables():
+                text = json.dumps(table, ensure_ascii=False, separators=(",", ":"))
+                (folder / file).write_text(text, encoding="utf-8")
 
 
 def widgets() -> dict[str, Callable[[], TreeWidget]]:

@@ -19,7 +19,9 @@ from tools.book.licences import notices
 from tools.book.operations import operation_values
 from tools.book.published import published_values
 from tools.book.results import measured_values
+from tools.book.ways import places, read_ways
 from tools.lesson import markdown_blocks
+from tools.lesson.maps import minutes
 from tools.lesson.markdown_blocks import page_parser
 from tools.lesson.sources import SOURCE_LANGUAGE, Course, LessonError
 from tools.lesson.texts import translations
@@ -42,6 +44,7 @@ PAGES = (
     "notices",
 )
 REFERRED = (
+    "puzzles",
     "silent_mistakes",
     "operations",
     "features",
@@ -150,6 +153,7 @@ def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folde
     programs = sources.course.root / "notebooks" / "plain"
     if programs.is_dir():  # lessons link to ../plain/topic.py
         shutil.copytree(programs, folder.parent / "plain", dirs_exist_ok=True)
+    shutil.copytree(sources.root / "docs" / "pictures", folder / "pictures")
     _write_pages(sources, edition, folder)
     _write_yaml(folder / "_toc.yml", contents(edition))
     _write_yaml(folder / "_config.yml", settings(sources, editions, edition))
@@ -179,6 +183,7 @@ def settings(sources: Sources, editions: Sequence[Edition], edition: Edition) ->
         "book_strings": edition.strings,
         "book_editions": {each.language: {"name": each.name, "pages": list(each.pages)} for each in editions},
         "book_repository": sources.course.repository,
+        "book_places": places(sources.course, read_ways(sources.book), edition.parts, edition.strings),
         "book_colab": {
             topic: sources.course.colab_address(edition.language, topic) for topic in edition.topics
         },
@@ -208,12 +213,28 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
         (folder / f"{page}.md").write_text(text, encoding="utf-8")
 
 
+def _lessons(course: Course, edition: Edition) -> dict[str, dict[str, Any]]:
+    """Returns what the home page says of each lesson."""
+    translate = translations(course.shared_catalogue(edition.language))
+    return {
+        topic: {
+            "about": markdown_blocks.html_of(course.resolved(translate(lesson.place.about), translate)),
+            "minutes": minutes(lesson),
+            "predictions": sum("predict" in cell.tags for cell in lesson.cells),
+        }
+        for topic in edition.topics
+        for lesson in [course.lesson(topic)]
+    }
+
+
 def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:
     set_language(edition.language)
     made = {name: make() for name, make in widgets().items()}
     return {
         "language": edition.language,
         "parts": edition.parts,
+        "lessons": _lessons(sources.course, edition),
+        "strings": edition.strings,
         "repository": sources.course.repository,
         "widgets": {name: widget.to_html() for name, widget in made.items()},  # with their states
         "num_puzzles": sum(widget.kind == "puzzle" for widget in made.values()),

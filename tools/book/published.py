@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import course_lib
 from course_lib.pictures.curves import STYLES
-from lessons.scale.how_long.published import Published, others, trainings
+from lessons.scale.published import Published, others, trainings
 
 _TABLE = 10  # the rows of the table to whose first row the constant is fitted
 _LABELLED = 0.5  # an error beyond which a point has its name

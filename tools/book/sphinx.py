@@ -30,10 +30,12 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_config_value("book_editions", {}, "html")
     app.add_config_value("book_repository", "", "html")
     app.add_config_value("book_colab", {}, "html")
+    app.add_config_value("book_places", {}, "html")
     app.connect("builder-inited", _leave_search_to_pagefind)
     app.connect("doctree-read", describe_pictures)
     app.connect("doctree-read", drop_blank_outputs)
     app.connect("doctree-read", fold)
+    app.connect("doctree-read", name_terms)
     app.connect("html-collect-pages", _search_page)
     app.connect("html-page-context", _add_context)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -66,6 +68,7 @@ def _add_context(app: Sphinx, pagename: str, _template: str, context: dict[str, 
     source = Path(app.env.doc2path(pagename))
     context["download"] = source.name if source.suffix == ".ipynb" else None
     context["repository"] = config.book_repository
+    context["place"] = config.book_places.get(pagename)
     context["colab_url"] = config.book_colab.get(pagename)
 
 
@@ -98,6 +101,13 @@ def drop_blank_outputs(app: Sphinx, doctree: nodes.document) -> None:
         shown = bundle.findall(lambda node: isinstance(node, (nodes.image, nodes.raw)))
         if not bundle.astext().strip() and not any(shown):
             bundle.parent.remove(bundle)
+
+
+def name_terms(app: Sphinx, doctree: nodes.document) -> None:
+    """Gives each term of the glossary an address, to which the search leads."""
+    if app.env.docname == "glossary":
+        for number, term in enumerate(doctree.findall(nodes.term), 1):
+            term["ids"].append(f"term-{number}")
 
 
 def fold(app: Sphinx, doctree: nodes.document) -> None:

@@ -10,7 +10,7 @@ import yaml
 from babel.messages.extract import extract
 
 from course_lib.exercises import questions
-from course_lib.syllabus import ORDER
+from course_lib.syllabus import ORDER, Part
 from tools.cases.strategies.table import features
 from tools.catalogues.files import WHOLE_CELL, Text
 from tools.lesson import comments, exercises, markdown_blocks, texts
@@ -75,6 +75,13 @@ def book_texts(course: Course) -> Iterator[Text]:
         yield Text(english, "strings.yml", name)
 
 
+def _shared_files(course: Course, part: Part) -> list[Path]:
+    """Returns the Python files of a part that are in no lesson's folder."""
+    topics = {place.topic for place in part.places}
+    folder = course.root / "lessons" / part.name
+    return [path for path in folder.rglob("*.py") if path.relative_to(folder).parts[0] not in topics]
+
+
 def catalogues(course: Course) -> dict[str, list[Text]]:
     """Returns the texts of every catalogue, by its path from the course's root with `{language}` in it.
 
@@ -88,7 +95,7 @@ def catalogues(course: Course) -> dict[str, list[Text]]:
         ]
     }
     for part in course.parts:
-        shared = list(code_texts(course, (course.root / "lessons" / part.name).glob("*.py")))
+        shared = list(code_texts(course, _shared_files(course, part)))
         found |= {course.root / "lessons" / part.name / "{language}.po": shared} if shared else {}
     for lesson in course.lessons():
         texts_of_code = code_texts(course, course.folder(lesson.topic).rglob("*.py"))

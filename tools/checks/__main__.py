@@ -42,8 +42,7 @@ def check(course: Course) -> Iterator[str]:
 
 def _notebook_faults(course: Course, lesson: Lesson, language: str) -> Iterator[str]:
     wanted = built_notebook(course, lesson, language)
-    if lesson.topic not in course.wide_code:
-        yield from wide_lines(built_cells(course, lesson, language, solved=True))
+    yield from wide_lines(built_cells(course, lesson, language, solved=True))
     path = course.notebook(language, lesson.topic)
     if not path.exists():
         yield "it is not built"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.lesson.sources import SOURCE_LANGUAGE, Course, LessonError
+from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
 from tools.lesson.texts import HEADINGS, translations
 
 _BEGIN, _END = "<!-- lessons -->\n", "<!-- end of lessons -->\n"
@@ -29,12 +29,16 @@ def maps(course: Course) -> Iterator[tuple[Path, str]]:
             yield path, "".join((before, begin, _map(course, language), end, after))
 
 
+def minutes(lesson: Lesson) -> int:
+    """Returns how many minutes a lesson says that it takes."""
+    return int(re.findall(r"(\d+) minutes", lesson.cells[0].source)[0])
+
+
 def _map(course: Course, language: str) -> str:
     translate = translations(course.shared_catalogue(language))
     rows = [list(map(translate, HEADINGS)), ["---"] * len(HEADINGS)]
     for lesson in course.lessons():
-        minutes = re.findall(r"(\d+) minutes", lesson.cells[0].source)[0]
         title = course.title(language, lesson.topic)
         link = f"[{title}](notebooks/{language}/{lesson.place.notebook})"
-        rows.append([link, course.resolved(translate(lesson.place.about), translate), minutes])
+        rows.append([link, course.resolved(translate(lesson.place.about), translate), str(minutes(lesson))])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

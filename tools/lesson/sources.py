@@ -108,11 +108,6 @@ class Course:
         """The topics of the lessons, in order, without the appendices."""
         return tuple(place.topic for place in self.places if not place.is_appendix)
 
-    @property
-    def wide_code(self) -> tuple[str, ...]:
-        """The topics of the lessons whose lines of code may still be wider than the book's column."""
-        return tuple(syllabus.order(self.root / "lessons").get("wide_code", ()))
-
     def place(self, topic: str) -> Place:
         """Returns the place of a lesson or an appendix.
 
