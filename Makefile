@@ -20,6 +20,9 @@ TRANSLATED := $(wildcard $(TRANSLATIONS:%=notebooks/%/[0-9]*.ipynb))
 # Those with a cell of the tag `versions`.
 VERSIONS = $(strip $(shell grep -l '"versions"' $(TRANSLATED)))
 
+# Lessons that start clusters take longest: their translations are executed weekly, with `make drill-all`.
+CLUSTER_LESSONS = $(foreach topic,workers failures parameter_servers one_mesh,$(filter %_$(topic).ipynb,$(TRANSLATED)))
+
 # Tests that start clusters of processes, and how many times `make drill-all` runs them.
 CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,lesson_failures slurm))
 ROUNDS ?= 20
@@ -116,10 +119,11 @@ colab: .venv/ready  ## Google Colab's versions, as on an old processor, give the
 	  $(shell ls -r $(filter-out $(VERSIONS),$(TRANSLATED)))
 	$(if $(VERSIONS),ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(VERSIONS))
 
-drill: colab  ## the long checks of each CI run: translations, kills, processes, the table of operations, Colab's versions
+drill: .venv/ready  ## the long checks of each CI run: translations, kills, processes, the table of operations, Colab's versions
+	$(MAKE) --no-print-directory colab TRANSLATED="$(filter-out $(CLUSTER_LESSONS),$(TRANSLATED))"
 	$(PYTEST) tests -q -m drill --durations=12 $(WAITING)
 
-drill-all: .venv/ready  ## all long checks, by hand and weekly: every setting, plan and language; processes ROUNDS times
+drill-all: colab  ## all long checks, by hand and weekly: every setting, plan and language; processes ROUNDS times
 	$(PYTEST) tests -q -m "drill or drill_all"
 	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; $(PYTEST) $(CLUSTERS) -q -k "not many_kills" -n 2 --dist worksteal || exit 1; done
 

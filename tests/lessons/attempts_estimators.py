@@ -46,5 +46,6 @@ ATTEMPTS = {
             (lambda *given: trained(*given).get_weights(), "For replicas: 2"),
             (lambda *given: print(trained(*given)), "Is a `return` missing"),
         ),
+        takes_long=True,
     ),
 }

@@ -81,5 +81,6 @@ ATTEMPTS = {
             (partial(mended, size=lambda strategy: 32), "all replicas"),
             (partial(mended, size=lambda strategy: 64 * strategy.num_replicas_in_sync), "all replicas"),
         ),
+        takes_long=True,
     ),
 }

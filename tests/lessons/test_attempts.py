@@ -34,7 +34,7 @@ def patient(monkeypatch):
     monkeypatch.setattr(limit, "SECONDS", 300.0)
 
 
-NUM_OFTEN = 3  # of the attempts at an exercise whose check takes long
+NUM_OFTEN = 2  # of the attempts at an exercise whose check takes long
 
 
 def tried(kind):

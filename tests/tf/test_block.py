@@ -132,8 +132,8 @@ def layouts(mesh, zero):
     [
         (Zero.STATE, {"batch": 4, "model": 2}),
         (Zero.VARIABLES, {"batch": 8}),
-        pytest.param(Zero.STATE, {"batch": 8}, marks=pytest.mark.drill),
-        pytest.param(Zero.VARIABLES, {"batch": 4, "model": 2}, marks=pytest.mark.drill),
+        pytest.param(Zero.STATE, {"batch": 8}, marks=pytest.mark.drill_all),
+        pytest.param(Zero.VARIABLES, {"batch": 4, "model": 2}, marks=pytest.mark.drill_all),
     ],
     ids=str,
 )
