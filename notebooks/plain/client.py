@@ -17,9 +17,6 @@ parser.add_argument("folder", nargs="?", help="that all clients see")
 parser.add_argument("--steps", type=int, default=5)
 options = parser.parse_args()
 
-alone = dtensor.num_clients() == 1
-assert options.folder or alone, "several clients need one FOLDER"
-
 random = np.random.default_rng(0)
 y = np.arange(96) % 4
 x = random.normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]
@@ -74,23 +71,32 @@ def newest(folder):
     return None
 
 
+def restore_newest(checkpoint, folder):
+    path = newest(folder)
+    if path is not None:
+        status = checkpoint.restore(path)
+        status.assert_existing_objects_matched()
+
+
 def mine(array, layout):
-    components = []
-    for position in layout.mesh.local_device_locations():
-        part = array
+    def piece_for(position):
+        piece = array
         for axis, dimension in enumerate(layout.sharding_specs):
             if dimension != dtensor.UNSHARDED:
                 count = layout.num_shards(axis)
-                pieces = np.split(part, count, axis)
-                part = pieces[position[dimension]]
-        components.append(part)
-    return components
+                pieces = np.split(piece, count, axis)
+                piece = pieces[position[dimension]]
+        return piece
+
+    positions = layout.mesh.local_device_locations()
+    return [piece_for(position) for position in positions]
 
 
 clients = dtensor.num_clients()
 assert 8 % clients == 0, "clients must divide the eight devices"
 
-# DTensor waits an hour for the other clients: five minutes here
+# Until it is cancelled below, this ends the process after five
+# minutes: otherwise it would wait an hour for a missing client
 faulthandler.dump_traceback_later(300, exit=True)
 dtensor.initialize_accelerator_system(
     "CPU",
@@ -129,19 +135,19 @@ model = MLP(weights)
 shape = dtensor.unpack(model.W1.value())[0].shape
 print("W1 on a device", shape, flush=True)
 
+assert options.folder or clients == 1, "clients need one FOLDER"
+folder = options.folder or tempfile.mkdtemp()
 step = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=model, step=step)
-folder = options.folder or tempfile.mkdtemp()
-keep = 3 if client == 0 else None  # only client 0 removes old ones
+# Client 0 removes old checkpoints; None: the others remove nothing
+keep = 3 if client == 0 else None
 manager = tf.train.CheckpointManager(checkpoint, folder, keep)
-path = newest(folder)
-if path is not None:
-    status = checkpoint.restore(path)
-    status.assert_existing_objects_matched()
+restore_newest(checkpoint, folder)
 
 while step < options.steps:
-    order = np.random.default_rng([0, int(step)]).permutation(96)
-    rows = order[:32]
+    # The same seed in all clients: they draw the same rows
+    random = np.random.default_rng([0, int(step)])
+    rows = random.permutation(96)[:32]
     batch_x = distribute("x", x[rows])
     batch_y = distribute("y", y[rows])
     loss = train_step(model, batch_x, batch_y)
@@ -149,4 +155,5 @@ while step < options.steps:
     print(f"step {int(step)} loss {float(loss):.9f}", flush=True)
     if step % 5 == 0 or step == options.steps:
         manager.save()
+# Nobody ends before all have saved
 dtensor.barrier(mesh, "the end")

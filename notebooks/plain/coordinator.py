@@ -59,6 +59,17 @@ noise = np.random.default_rng(0).normal(size=(96, 64))
 x = (noise + 4 * np.eye(4, 64)[y]).astype("float32")
 
 
+def strategy_with_time_limit(partitioner):
+    # It ends the process unless all others are there in five minutes
+    faulthandler.dump_traceback_later(300, exit=True)
+    strategy = tf.distribute.ParameterServerStrategy(
+        resolver,
+        partitioner,
+    )
+    faulthandler.cancel_dump_traceback_later()
+    return strategy
+
+
 def run_epoch(coordinator, train_step, iterator, num_steps, save):
     steps = []
     for _ in range(num_steps):
@@ -76,11 +87,7 @@ partitioner = partitioners.MinSizePartitioner(
     min_shard_bytes=2048,
     max_shards=servers,
 )
-# This strategy waits without a limit for the others: five minutes here
-faulthandler.dump_traceback_later(300, exit=True)
-strategy = tf.distribute.ParameterServerStrategy(resolver, partitioner)
-faulthandler.cancel_dump_traceback_later()
-coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+strategy = strategy_with_time_limit(partitioner)
 
 random = np.random.default_rng(0)
 initial_W1 = random.normal(0, 0.2, (64, 16)).astype("float32")
@@ -88,20 +95,21 @@ initial_W2 = random.normal(0, 0.4, (16, 4)).astype("float32")
 with strategy.scope():
     W1 = tf.Variable(initial_W1)
     W2 = tf.Variable(initial_W2)
-    updates = tf.Variable(0, dtype=tf.int64, trainable=False)
-    epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
 
 
-def parts_of(variable):
+def shards_of(variable):
     if hasattr(variable, "variables"):
-        return variable.variables
+        return list(variable.variables)
     return [variable]  # it is not split
 
 
 for name, variable in (("W1", W1), ("W2", W2)):
-    for part in parts_of(variable):
-        server = tf.DeviceSpec.from_string(part.device).task
-        print(name, part.shape, "on server", server, flush=True)
+    for shard in shards_of(variable):
+        server = tf.DeviceSpec.from_string(shard.device).task
+        print(name, shard.shape, "on server", server, flush=True)
+
+with strategy.scope():
+    updates = tf.Variable(0, dtype=tf.int64, trainable=False)
 
 
 def batches():
@@ -116,7 +124,7 @@ def loss_of(x, y):
     return tf.reduce_mean(losses)
 
 
-parts = [*parts_of(W1), *parts_of(W2)]
+shards = shards_of(W1) + shards_of(W2)
 
 
 @tf.function
@@ -124,13 +132,16 @@ def train_step(iterator):
     x, y = next(iterator)
     with tf.GradientTape() as tape:
         loss = loss_of(x, y)
-    gradients = tape.gradient(loss, parts)
-    for part, gradient in zip(parts, gradients):
-        part.assign_sub(0.1 * gradient)
+    gradients = tape.gradient(loss, shards)
+    for shard, gradient in zip(shards, gradients):
+        shard.assign_sub(0.1 * gradient)
     updates.assign_add(1)
     return loss
 
 
+with strategy.scope():
+    epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
 checkpoint = tf.train.Checkpoint(
     W1=W1,
     W2=W2,
@@ -149,7 +160,7 @@ def save():
 def train(train_step):
     manager.restore_or_initialize()
     iterator = iter(coordinator.create_per_worker_dataset(batches))
-    while epoch < options.epochs:
+    for _ in range(int(epoch), options.epochs):
         loss = run_epoch(coordinator, train_step, iterator, 5, save)
         reached = f"epoch {int(epoch)} loss {loss:.3f}"
         print(reached, "updates", int(updates), flush=True)

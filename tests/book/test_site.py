@@ -118,6 +118,21 @@ def test_page_is_accessible_in_every_colour(page, address, path):
         assert violations(page, *rules) == [], theme
 
 
+@pytest.mark.parametrize("width", [PHONE["width"], 1200])
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_home_page_with_progress_is_accessible_at_every_width(page, address, language, width):
+    page.goto(f"{address}{language}/faster.html", wait_until="networkidle")
+    page.locator("course-prediction .choice input").first.dispatch_event("click")
+    page.locator("course-prediction [data-predicted]").first.wait_for()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{address}{language}/index.html", wait_until="networkidle")
+    for theme in ("light", "dark"):
+        choose_theme(page, theme)
+        page.mouse.move(0, 0)
+        page.wait_for_timeout(300)
+        assert violations(page) == [], theme
+
+
 def test_pictures_are_dark_in_the_dark_theme(page, address):
     page.goto(f"{address}en/{COURSE.topics[0]}.html", wait_until="networkidle")
     choose_theme(page, "dark")
@@ -184,6 +199,11 @@ def test_root_leads_to_the_readers_language(chromium, address, locale, language)
     page.goto(address, wait_until="networkidle")
     assert page.url == f"{address}{language}/index.html"
     context.close()
+
+
+def test_the_address_of_a_lesson_that_was_split_leads_to_the_first_part(page, address):
+    page.goto(f"{address}ja/clients_and_servers.html")
+    page.wait_for_url("**/ja/parameter_servers.html")
 
 
 def test_root_offers_every_language_without_scripts(scriptless_page, address):

@@ -15,7 +15,7 @@ import jinja2
 
 from tools.book.explorers import write_tables
 from tools.book.licences import mathjax, notices, write_licences
-from tools.book.pages import Edition, Sources, find_editions, stage
+from tools.book.pages import MOVED, Edition, Sources, find_editions, stage
 from tools.lesson.sources import Course
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,8 @@ def build_book(sources: Sources, work: Path, output: Path) -> None:
         _copy_assets(sources, site / "assets", [edition.language for edition in editions])  # takes as long
     for edition, html in zip(editions, built, strict=True):
         shutil.copytree(html, site / edition.language, ignore=UNUSED)
-    _write_root(sources, editions, site / "index.html")
+        _write_moved(sources, edition, site / edition.language)
+    _write_page(sources, "root.html", site / "index.html", editions=editions)
     _index(site)
     shutil.rmtree(output, ignore_errors=True)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -73,11 +74,20 @@ def _copy_assets(sources: Sources, assets: Path, languages: Sequence[str]) -> No
     write_licences(notices(sources.book), assets / "licences")
 
 
-def _write_root(sources: Sources, editions: Sequence[Edition], path: Path) -> None:
-    """Writes the page at the site's address, which sends the reader to a language."""
+def _write_moved(sources: Sources, edition: Edition, folder: Path) -> None:
+    """Writes pages at addresses that are no more, which send the reader to those that answer now."""
+    titles = {topic: title for lessons in edition.parts.values() for topic, title in lessons.items()}
+    for old, page in MOVED.items():
+        if page in titles:
+            values = {"language": edition.language, "page": page, "title": titles[page]}
+            _write_page(sources, "moved.html", folder / f"{old}.html", **values)
+
+
+def _write_page(sources: Sources, template: str, path: Path, **values: object) -> None:
+    """Writes a page that Sphinx does not make: at the site's address, or at one that is no more."""
     loader = jinja2.FileSystemLoader(sources.book / "templates")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    text = environment.get_template("root.html").render(editions=editions)
+    text = environment.get_template(template).render(values)
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -43,6 +43,8 @@ PAGES = (
     "versions",
     "notices",
 )
+# Addresses of lessons that are no more, and the lessons that answer there now.
+MOVED = {"clients_and_servers": "parameter_servers"}
 REFERRED = (
     "puzzles",
     "silent_mistakes",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from lessons.strategies.report import TaskReport
@@ -14,7 +13,7 @@ class Update(NamedTuple):
     Attributes:
         number: which update it was, from 1.
         worker: whose gradient it was.
-        staleness: how many updates came in between the fetch and the push.
+        staleness: how many updates came in between the pull and the push.
         w: the weight after it.
     """
 
@@ -58,11 +57,11 @@ def updates(task: TaskReport) -> list[Update]:
     return sorted(Update(int(number), int(by), int(age), float(w)) for number, by, age, w in found)
 
 
-def epochs(lines: Iterable[str]) -> list[Epoch]:
+def epochs(task: TaskReport) -> list[Epoch]:
     """Returns the epochs that a coordinator printed.
 
-    >>> epochs(["W2 (16, 4) on server 0", "epoch 1 loss 2.014 updates 5"])
+    >>> epochs(TaskReport("chief 0", ("W2 (16, 4) on server 0", "epoch 1 loss 2.014 updates 5")))
     [Epoch(number=1, loss=2.014, updates=5)]
     """
-    words = (line.split() for line in lines if line.startswith("epoch "))
+    words = (line.split() for line in task.lines if line.startswith("epoch "))
     return [Epoch(int(each[1]), float(each[3]), int(each[5])) for each in words]

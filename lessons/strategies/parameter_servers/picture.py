@@ -1,4 +1,4 @@
-"""The pictures of this lesson: who waits, who sends what, a weight that jumps, a mesh over two processes."""
+"""The pictures of this lesson: who waits, who sends what, a weight that jumps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell
 from course_lib.pictures.curves import Picture
 from course_lib.pictures.figures import Figure, framed
-from course_lib.pictures.shapes import Node, node
+from course_lib.pictures.shapes import Node
 from lessons.strategies.boxes import WAITING, Span, arrow, timeline
 
 
@@ -40,7 +40,7 @@ def timelines_picture() -> Figure:
 
 
 def staleness_picture() -> Figure:
-    """Returns a gradient of the slow worker, from its fetch to its push, and the updates in between."""
+    """Returns a gradient of the slow worker, from its pull to its push, and the updates in between."""
     unit = 44
     nodes: list[Node] = [shapes.text(0, 20, _("worker {index}", index=0))]
     for number in range(1, 11):
@@ -48,14 +48,14 @@ def staleness_picture() -> Figure:
     left, right = 80, 80 + 10 * unit
     nodes.append(shapes.text(0, 56, _("worker {index}", index=1)))
     nodes += cell((left, 36, right - left, 30), Line("11"), fill=3)
-    fetch, push = _("fetch"), _("push")
-    nodes += (*arrow(left, 92, 69, fetch), *arrow(right, 69, 92, push, left=True))
+    pull, push = _("pull"), _("push")
+    nodes += (*arrow(left, 92, 69, pull), *arrow(right, 69, 92, push, left=True))
     says = _("10 updates in between: staleness 10")
     nodes.append(shapes.text((left + right) / 2, 86, says, anchor="middle", bold=True))
-    title = _("A gradient of worker 1, from its fetch to its push")
+    title = _("A gradient of worker 1, from its pull to its push")
     words = [
         _("worker {index}", index=0) + ": 1 … 10",
-        _("worker {index}", index=1) + f": {fetch}, 11, {push}",
+        _("worker {index}", index=1) + f": {pull}, 11, {push}",
         says,
     ]
     return framed(title, [Drawing(right + 10, 98, tuple(nodes))], words)
@@ -63,7 +63,7 @@ def staleness_picture() -> Figure:
 
 def servers_picture() -> Figure:
     """Returns a coordinator, two workers and two servers, and what goes between them."""
-    step, fetch, push = _("a step"), _("fetch variables"), _("push a gradient")
+    step, pull, push = _("a step"), _("pull the variables"), _("push a gradient")
     title, coordinator = _("Training with parameter servers"), _("coordinator: a queue of steps")
     nodes = [*cell((0, 0, 600, 30), Line(coordinator, bold=True), fill=shapes.EMPTY)]
     text = [coordinator, _("from the coordinator to each worker: {what}", what=step)]
@@ -73,11 +73,11 @@ def servers_picture() -> Figure:
         nodes += cell((left, 80, 290, 30), Line(worker, bold=True), fill=2 + at)
         nodes += cell((left, 170, 290, 30), Line(server, bold=True), fill=at)
         nodes += arrow(left + 145, 32, 77, step)
-        nodes += (*arrow(left + 135, 168, 113, fetch, left=True), *arrow(left + 155, 112, 167, push))
+        nodes += (*arrow(left + 135, 168, 113, pull, left=True), *arrow(left + 155, 112, 167, push))
         text += [worker, server]
-    both = _("Each worker fetches from all servers, and pushes to all of them. No worker waits for another.")
+    both = _("Each worker pulls from all servers, and pushes to all of them. No worker waits for another.")
     nodes.append(shapes.text(0, 222, both))
-    text.append(_("from the servers to a worker: {what}", what=fetch))
+    text.append(_("from the servers to a worker: {what}", what=pull))
     text.append(_("back to the servers: {what}", what=push))
     text.append(both)
     return framed(title, [Drawing(600, 226, tuple(nodes))], text)
@@ -121,22 +121,65 @@ def swings_picture() -> Picture:
     return Picture(file.getvalue(), f"{says} " + "; ".join(text), says)
 
 
-def clients_picture() -> Figure:
-    """Returns a mesh of 4 x 2 devices over two processes: equal colours are equal rows of the batch."""
-    nodes: list[Node] = []
-    text = []
-    for device in range(8):
-        client, row, column = device // 4, device // 2, device % 2
-        name = _("device {index}", index=device)
-        y = 20 + 40 * row + 24 * client
-        nodes += cell((150 + 140 * column, y, 120, 30), Line(name), fill=row)
-        text.append(f"{name}: batch {row}, model {column}")
-        if column == 0:
-            nodes.append(shapes.text(140, y + 20, f"batch {row}", anchor="end"))
-        if row == 0:
-            nodes.append(shapes.text(210 + 140 * column, 10, f"model {column}", anchor="middle"))
-    for client in range(2):
-        nodes.append(shapes.text(0, 62 + 104 * client, _("client {index}", index=client), bold=True))
-    nodes.append(node("path", d="M0 106H420", stroke=shapes.SOFT_INK, stroke_dasharray="6 4"))
-    title = _("A mesh of 4 x 2 devices over two processes")
-    return framed(title, [Drawing(420, 196, tuple(nodes))], text)
+def shards_picture() -> Figure:
+    """Returns a matrix on two servers, and what a worker pulls and pushes in a step."""
+    pull, push = _("pull"), _("push its gradient")
+    title = _("A worker pulls all of W1, and pushes a gradient to each shard")
+    worker = _("a worker: all of {name}", name="W1, 64 × 16")
+    nodes: list[Node] = [*cell((0, 100, 600, 30), Line(worker, bold=True), fill=2)]
+    text = [worker]
+    for at in range(2):
+        left, rows = 310 * at, ("0 … 31", "32 … 63")[at]
+        server = _("server {index}: rows {rows} of W1", index=at, rows=rows)
+        nodes += cell((left, 0, 290, 30), Line(server, bold=True), fill=at)
+        nodes += (*arrow(left + 135, 32, 97, pull, left=True), *arrow(left + 155, 98, 33, push))
+        text.append(f"{server}: {pull}, {push}")
+    return framed(title, [Drawing(600, 134, tuple(nodes))], text)
+
+
+def monday_picture(too_large: Sequence[float], divided: Sequence[float]) -> Picture:
+    """Returns the weight on Monday at two rates, beside an all-reduce that updates once a second.
+
+    Args:
+        too_large: the weight after each update at the rate 0.5.
+        divided: the same at 0.5/16.
+    """
+    per_second = 151
+    figure = Panel(figsize=(7, 4.6), layout="constrained")
+    above, below = figure.subplots(2, 1)
+    start = too_large[:46]
+    above.plot([at / per_second for at in range(len(start))], start, color=shapes.SOFT_INK)
+    above.set(title=_("rate {rate}, the first three tenths of a second", rate="0.5"), ylabel="w")
+    seconds = [at / per_second for at in range(len(divided))]
+    below.plot(
+        seconds, divided, color=shapes.SOFT_INK, label=_("parameter servers, rate {rate}", rate="0.5/16")
+    )
+    slow = range(per_second, len(divided), per_second)
+    pushed = [divided[at] for at in slow]
+    below.plot(
+        [seconds[at] for at in slow],
+        pushed,
+        "s",
+        c=shapes.PALETTE[3],
+        mec=shapes.INK,
+        label=_("the slow worker has pushed"),
+    )
+    waiting = [8.0, 4.0, 2.0, 1.0]
+    below.step(
+        range(len(waiting)),
+        waiting,
+        where="post",
+        color=shapes.INK,
+        linestyle="--",
+        label=_("all-reduce, rate {rate}", rate="0.5"),
+    )
+    below.set(title=_("rate {rate}, three seconds", rate="0.5/16"), xlabel=_("seconds"), ylabel="w")
+    below.legend()
+    for axes in (above, below):
+        axes.axhline(0, color=shapes.LINE)
+        axes.grid(visible=True, alpha=0.3)
+    file = io.BytesIO()
+    figure.savefig(file)
+    says = _("Picture: the weight on Monday, at two rates, and with an all-reduce.")
+    numbers = ", ".join(f"{w:.2f}" for w in divided[::10])
+    return Picture(file.getvalue(), f"{says} {numbers}", says)

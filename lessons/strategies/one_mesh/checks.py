@@ -1,12 +1,10 @@
-"""The exercises of this lesson: an epoch that a coordinator hands out, and the components of one client."""
+"""The exercise of this lesson: the components that one client of a mesh makes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
-from itertools import groupby, product
+from itertools import product
 from math import prod
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,74 +18,6 @@ from course_lib.runtime import start_tensorflow
 
 SIZES = {"batch": 4, "model": 2}
 WHOLE = "unsharded"  # the value of DTensor's UNSHARDED
-Outcome = dict[str, Any]
-_ARGS = "`args=(iterator,)`"
-
-
-class _Coordinator:
-    """What the reader's function gets instead of TensorFlow's coordinator: it notes what happens when."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-        self.steps: list[Callable[[], Any]] = []
-
-    def schedule(self, function: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function != self.train_step:
-            raise CourseError(
-                _("`schedule` takes `train_step` itself, its arguments apart: {args}", args=_ARGS)
-            )
-        self.events.append("schedule")
-        step = cache(partial(function, *args, **(kwargs or {})))
-        self.steps.append(step)
-        return SimpleNamespace(fetch=step, get=step)
-
-    def join(self) -> None:
-        for step in self.steps:
-            step()
-
-    def done(self) -> bool:
-        self.join()
-        return True
-
-    def fetch(self, steps: Any) -> Any:
-        return [step.fetch() for step in steps] if isinstance(steps, (list, tuple)) else steps.fetch()
-
-    def train_step(self, iterator: str = "") -> float:
-        if iterator != "iterator":
-            raise CourseError(_("A step needs the iterator: {args}", args=_ARGS))
-        self.events.append("step")
-        return float(self.events.count("step") ** 2)
-
-
-def _epoch(num_steps: int, order: str = "{n} × schedule, {n} × step, 1 × save") -> Outcome:
-    loss = sum(at**2 for at in range(1, num_steps + 1)) / num_steps
-    return {"what happens": order.format(n=num_steps), "mean loss": loss}
-
-
-def _of_readers(run_epoch: Callable[..., Any], num_steps: int) -> Outcome:
-    stand_in = _Coordinator()
-    save = partial(stand_in.events.append, "save")
-    loss = run_epoch(stand_in, stand_in.train_step, "iterator", num_steps, save)
-    happened = ", ".join(f"{len(list(same))} × {event}" for event, same in groupby(stand_in.events))
-    return {"what happens": happened, "mean loss": loss}
-
-
-@exercise("clients_and_servers-epoch", right=_epoch)
-def epoch(answer: Callable[..., Any]) -> str | None:
-    """An epoch of steps that are handed out all at once, with a checkpoint at its end."""
-    alone = "1 × schedule, 1 × step, "
-    misconceptions: dict[Callable[..., Any], str] = {
-        lambda count: _epoch(count, alone * count + "1 × save"): _(
-            "You wait for a step before you schedule the next one, so that only one worker is ever busy."
-            " Schedule all of them first."
-        ),
-        partial(_epoch, order="{n} × schedule, 1 × save, {n} × step"): _(
-            "You save before the steps are done. Who waits for them?"
-        ),
-    }
-    cases = [Case((count,), told=_("steps: {count}", count=count)) for count in (5, 8)]
-    advice = _("Schedule all steps, wait for them, save once, and fetch the losses: `step.fetch()` for each.")
-    return judge(answer, _epoch, cases, run=_of_readers, misconceptions=misconceptions, advice=advice)
 
 
 def mesh_of_client(client: int, sizes: Mapping[str, int] = SIZES) -> Any:
@@ -118,7 +48,7 @@ def _mine(array: Array, specs: Sequence[str], client: int, sizes: Mapping[str, i
     return _parts(array, specs, sizes, range(own * client, own * client + own))
 
 
-@exercise("clients_and_servers-mine", right=_mine)
+@exercise("one_mesh-mine", right=_mine)
 def mine(answer: Callable[..., Any]) -> str | None:
     """The components that one client of a mesh makes."""
     both = [[WHOLE, WHOLE], ["batch", WHOLE], [WHOLE, "model"], ["model", "batch"], ["batch", "model"]]

@@ -1,1 +1,0 @@
-"""Clients of a mesh, and parameter servers."""

@@ -1,0 +1,1 @@
+"""One mesh over several processes, its clients."""

@@ -1,0 +1,1 @@
+"""Training with parameter servers, and what a stale gradient costs."""
