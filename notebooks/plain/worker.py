@@ -1,40 +1,42 @@
-"""One of several workers; TF_CONFIG says which.
+"""One of several workers, saving and resuming; TF_CONFIG says which.
 
-python worker.py [FOLDER] [--steps 6] [--examples 96] [--replicas 2]
+python worker.py FOLDER [--steps 6] [--examples 96] [--replicas 2]
 """
 
 import argparse
 import faulthandler
-import tempfile
-import time
+import math
+import tempfile  # new
+import time  # new
 
 import numpy as np
 import tensorflow as tf
 
 parser = argparse.ArgumentParser()
-parser.add_argument("folder", nargs="?", help="of checkpoints")
+parser.add_argument("folder", help="of checkpoints")  # new
 parser.add_argument("--steps", type=int, default=6)
 parser.add_argument("--examples", type=int, default=96)
 parser.add_argument("--replicas", type=int, help="refuse others")
-parser.add_argument("--pause", type=float, default=0)
-parser.add_argument("--patience", type=int, default=300)
-options = parser.parse_args()
+parser.add_argument("--pause", type=float, default=0)  # new
+parser.add_argument("--start-timeout", type=int, default=300)  # new
+parser.add_argument("--step-timeout", type=int, default=300)  # new
+args = parser.parse_args()
 
-faulthandler.dump_traceback_later(options.patience, exit=True)
+faulthandler.dump_traceback_later(args.start_timeout, exit=True)  # new
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 faulthandler.cancel_dump_traceback_later()
 resolver = strategy.cluster_resolver
 worker = resolver.task_id or 0
 workers = strategy.num_replicas_in_sync
 print(f"worker {worker} of {workers}", flush=True)
-if options.replicas and workers != options.replicas:
-    raise ValueError(f"{workers} of {options.replicas} replicas")
+if args.replicas and workers != args.replicas:
+    raise ValueError(f"{workers} of {args.replicas} replicas")
 
 BATCH = 32
 random = np.random.default_rng(0)
-y = np.arange(options.examples) % 4
+y = np.arange(args.examples) % 4
 x = random.normal(size=(len(y), 64)) + 4 * np.eye(4, 64)[y]
-steps_per_epoch = -(-len(y) // BATCH)  # rounded up
+steps_per_epoch = math.ceil(len(y) / BATCH)
 
 with strategy.scope():
     tf.keras.utils.set_random_seed(0)
@@ -53,10 +55,10 @@ def batches(epoch):
     order = np.random.default_rng([0, epoch]).permutation(len(y))
     examples = x[order].astype("float32"), y[order]
     dataset = tf.data.Dataset.from_tensor_slices(examples)
-    rule = tf.data.Options()
+    options = tf.data.Options()
     policy = tf.data.experimental.AutoShardPolicy.DATA
-    rule.experimental_distribute.auto_shard_policy = policy
-    return dataset.batch(BATCH).with_options(rule)
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.batch(BATCH).with_options(options)
 
 
 def replica_step(x, y):
@@ -83,8 +85,9 @@ def train_step(x, y):
     return loss, examples, mine
 
 
+# From here to `while`, all is new
 assert resolver.task_type != "chief", "call every task `worker`"
-folder = options.folder or tempfile.mkdtemp()
+folder = args.folder
 own_folder = folder if worker == 0 else tempfile.mkdtemp()
 step = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(
@@ -99,24 +102,24 @@ manager = tf.train.CheckpointManager(
 )
 
 
-newest = tf.train.latest_checkpoint(folder)
-if newest is not None:
-    checkpoint.restore(newest).assert_existing_objects_matched()
+latest = tf.train.latest_checkpoint(folder)
+if latest is not None:
+    checkpoint.restore(latest).assert_existing_objects_matched()
 
 
 @tf.function
-def total(number):
+def sum_over_workers(number):
     numbers = strategy.run(tf.identity, (number,))
     return strategy.reduce("SUM", numbers, axis=None)
 
 
-def barrier():
-    total(tf.constant(0.0))
-
-
-average = int(total(step.read_value())) / workers
+average = int(sum_over_workers(step.read_value())) / workers
 if int(step) != average:
     raise ValueError(f"step {int(step)}, on average {average:g}")
+
+
+def barrier():
+    sum_over_workers(tf.constant(0.0))
 
 
 def leave():
@@ -125,7 +128,7 @@ def leave():
     raise SystemExit(75)
 
 
-# A new handler restores what its manager's folder holds
+# The handler restores what lies in its manager's folder: nothing
 empty_manager = tf.train.CheckpointManager(
     checkpoint,
     tempfile.mkdtemp(),
@@ -143,20 +146,20 @@ handler = experimental.PreemptionCheckpointHandler(
 )
 
 
-if step > 0:  # new
+if step > 0:
     print(f"resumes after step {int(step)}", flush=True)
-while step < options.steps:
+while step < args.steps:
     epoch, at = divmod(int(step), steps_per_epoch)
-    left = batches(epoch).skip(at).take(options.steps - int(step))
+    left = batches(epoch).skip(at).take(args.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        seconds = options.patience  # new
-        faulthandler.dump_traceback_later(seconds, exit=True)  # new
+        # new: ends a step that takes too long
+        faulthandler.dump_traceback_later(args.step_timeout, exit=True)
         loss, examples, mine = train_step(*batch)
         step.assign_add(1)
         mine = strategy.experimental_local_results(mine)
         counts = f"examples {examples} mine {sum(map(int, mine))}"
         print(f"step {int(step)} loss {loss:.9f} {counts}", flush=True)
         handler.save_checkpoint_if_preempted()  # new
-        time.sleep(options.pause)
-    manager.save()  # new, at the end of an epoch
-barrier()  # new: nobody ends early
+        time.sleep(args.pause)  # new
+    manager.save()  # new: the epoch has ended
+barrier()  # new: no worker ends before the others

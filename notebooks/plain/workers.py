@@ -5,6 +5,7 @@ python workers.py [--steps 6] [--examples 96] [--replicas 2]
 
 import argparse
 import faulthandler
+import math
 
 import numpy as np
 import tensorflow as tf
@@ -13,7 +14,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=6)
 parser.add_argument("--examples", type=int, default=96)
 parser.add_argument("--replicas", type=int, help="refuse others")
-options = parser.parse_args()
+args = parser.parse_args()
 
 faulthandler.dump_traceback_later(300, exit=True)
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
@@ -22,14 +23,14 @@ resolver = strategy.cluster_resolver
 worker = resolver.task_id or 0
 workers = strategy.num_replicas_in_sync
 print(f"worker {worker} of {workers}", flush=True)
-if options.replicas and workers != options.replicas:
-    raise ValueError(f"{workers} of {options.replicas} replicas")
+if args.replicas and workers != args.replicas:
+    raise ValueError(f"{workers} of {args.replicas} replicas")
 
 BATCH = 32
 random = np.random.default_rng(0)
-y = np.arange(options.examples) % 4
+y = np.arange(args.examples) % 4
 x = random.normal(size=(len(y), 64)) + 4 * np.eye(4, 64)[y]
-steps_per_epoch = -(-len(y) // BATCH)  # rounded up
+steps_per_epoch = math.ceil(len(y) / BATCH)
 
 with strategy.scope():
     tf.keras.utils.set_random_seed(0)
@@ -48,10 +49,10 @@ def batches(epoch):
     order = np.random.default_rng([0, epoch]).permutation(len(y))
     examples = x[order].astype("float32"), y[order]
     dataset = tf.data.Dataset.from_tensor_slices(examples)
-    rule = tf.data.Options()
+    options = tf.data.Options()
     policy = tf.data.experimental.AutoShardPolicy.DATA
-    rule.experimental_distribute.auto_shard_policy = policy
-    return dataset.batch(BATCH).with_options(rule)
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.batch(BATCH).with_options(options)
 
 
 def replica_step(x, y):
@@ -79,9 +80,9 @@ def train_step(x, y):
 
 
 step = tf.Variable(0, dtype=tf.int64)
-while step < options.steps:
+while step < args.steps:
     epoch, at = divmod(int(step), steps_per_epoch)
-    left = batches(epoch).skip(at).take(options.steps - int(step))
+    left = batches(epoch).skip(at).take(args.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
         loss, examples, mine = train_step(*batch)
         step.assign_add(1)

@@ -5,19 +5,18 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
+import tempfile
 import time
 
 import pytest
 
-from course_lib import processes
+from lessons.strategies.failures.batch import slurm
 from lessons.strategies.failures.resuming import with_resume
 from lessons.strategies.launcher import Cluster
 from tests.course import COURSE
 
 DEPLOY = COURSE.root / "deploy" / "slurm"
 WORKER = COURSE.root / "notebooks" / "plain" / "worker.py"
-CELLS = {cell.cell_id: cell.source for cell in COURSE.lesson("failures").cells}
 BOTH = ("worker 0", "worker 1")
 MANY = "many_kills"
 
@@ -32,7 +31,7 @@ def run(*command):
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    return run(WORKER, "--steps", "9")["worker 0"].losses
+    return run(WORKER, tempfile.mkdtemp(), "--steps", "9")["worker 0"].losses
 
 
 def kills(few, many):
@@ -58,7 +57,8 @@ def test_killed_at_random_moments_it_resumes_with_the_undisturbed_losses(kills, 
             resumed |= {line for line in task.lines if line.startswith("resumes after ")}
             assert {step: losses.setdefault(step, loss) for step, loss in task.losses.items()} == task.losses
     assert len(resumed) > kills // 6
-    assert run(*command[:1], "--examples", "101", "--steps", max(losses))["worker 0"].losses == losses
+    whole = run(WORKER, tmp_path / "whole", "--examples", "101", "--steps", max(losses))
+    assert whole["worker 0"].losses == losses
 
 
 @pytest.mark.drill_all
@@ -97,7 +97,8 @@ def test_sigterm_to_one_has_both_save_the_same_step_again_and_again(tmp_path, un
 def test_one_two_and_three_workers_have_the_same_losses(examples):
     losses = []
     for workers in (1, 2, 3):
-        with Cluster([WORKER, "--examples", examples, "--steps", "8"], {"worker": workers}) as cluster:
+        command = [WORKER, tempfile.mkdtemp(), "--examples", examples, "--steps", "8"]
+        with Cluster(command, {"worker": workers}) as cluster:
             losses += [each.losses for each in cluster.wait().tasks]
     for each in losses:
         assert each == pytest.approx(losses[0], abs=1e-5)
@@ -106,15 +107,12 @@ def test_one_two_and_three_workers_have_the_same_losses(examples):
 
 def job(folder, *arguments, **variables):
     """Returns a job of Slurm's that runs in a folder, with what stands in for Slurm in the lesson."""
-    exec(CELLS["stand-in"], {"programs": folder})
-    for path in (WORKER, DEPLOY / "place.py", DEPLOY / "worker.sbatch"):
+    for path in (WORKER, DEPLOY / "tf_config.py", DEPLOY / "worker.sbatch"):
         (folder / path.name).write_text(path.read_text())
-    own = {"PATH": f"{folder}:{sys.prefix}/bin:/usr/bin:/bin", "SLURM_JOB_ID": "17", **variables}
-    own |= {"PORT": str(20_000 + 2 * random.randrange(6_000)), "no_grpc_proxy": "localhost"}
     return subprocess.Popen(
         ["bash", "worker.sbatch", *map(str, arguments)],
         cwd=folder,
-        env={**processes.OF_EACH, **own},
+        env={**os.environ, **slurm(folder, random.randrange(6_000)), **variables},
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -165,25 +163,23 @@ def test_the_batch_script_killed_with_its_workers_resumes_with_the_undisturbed_l
             os.killpg(running.pid, signal.SIGKILL)  # script, srun and workers
         found = losses_of(log.read_text())
         assert {step: losses.setdefault(step, loss) for step, loss in found.items()} == found
-    whole = run(WORKER, "--steps", max(losses))["worker 0"].losses
+    whole = run(WORKER, tmp_path / "whole", "--steps", max(losses))["worker 0"].losses
     assert whole == {step: float(loss) for step, loss in losses.items()}
 
 
 @pytest.mark.drill
 def test_a_worker_that_waits_in_vain_is_ended_and_says_where_it_waited(tmp_path):
-    never = tmp_path / "never.py"
-    never.write_text("import time\ntime.sleep(600)\n")
-    short = [WORKER, "--patience", "20"]
-    with Cluster(short, {"worker": 2}, others={"worker 1": [never]}) as cluster:
+    command = [WORKER, tmp_path, "--start-timeout", "20"]
+    with Cluster(command, {"worker": 2}, absent="worker 1") as cluster:
         report = cluster.wait(120, grace_seconds=0)
         assert report["worker 0"].heading() == "worker 0: ended by Timeout"
         assert "worker.py" in cluster.log("worker 0")
 
 
 @pytest.mark.drill
-def test_a_worker_that_waits_for_one_that_is_stuck_in_the_training_is_ended_too():
-    stuck = {"worker 1": [WORKER, "--pause", "600"]}
-    with Cluster([WORKER, "--patience", "20"], {"worker": 2}, others=stuck) as cluster:
+def test_a_worker_that_waits_for_one_that_is_stuck_in_the_training_is_ended_too(tmp_path):
+    stuck = {"worker 1": [WORKER, tmp_path, "--pause", "600"]}
+    with Cluster([WORKER, tmp_path, "--step-timeout", "20"], {"worker": 2}, others=stuck) as cluster:
         report = cluster.wait(120, grace_seconds=0)
         assert report["worker 0"].heading() == "worker 0: ended by Timeout"
         assert report["worker 0"].lines[-1].startswith("step 1 ")

@@ -29,8 +29,8 @@ def manager(checkpoint, folder):
     return tf.train.CheckpointManager(checkpoint, str(folder), max_to_keep=3)
 
 
-def by_trying(worker, checkpoint, folder, smallest):
-    common = int(smallest(tf.constant(newest(folder))))
+def by_trying(worker, checkpoint, folder, all_reduce_min):
+    common = int(all_reduce_min(tf.constant(newest(folder))))
     if not common and newest(folder):
         raise ValueError("another folder")
     if Path(f"{folder}/ckpt-{common}.index").exists():
@@ -38,85 +38,85 @@ def by_trying(worker, checkpoint, folder, smallest):
     return manager(checkpoint, folder if worker == 0 else Path(tempfile.mkdtemp(), str(worker)))
 
 
-def into_one_folder(worker, checkpoint, folder, smallest):
-    restored(checkpoint, folder, smallest(newest(folder)))
+def into_one_folder(worker, checkpoint, folder, all_reduce_min):
+    restored(checkpoint, folder, all_reduce_min(newest(folder)))
     return manager(checkpoint, folder)
 
 
-def others_into_one_folder(worker, checkpoint, folder, smallest):
-    restored(checkpoint, folder, smallest(newest(folder)))
+def others_into_one_folder(worker, checkpoint, folder, all_reduce_min):
+    restored(checkpoint, folder, all_reduce_min(newest(folder)))
     return manager(checkpoint, folder if worker == 0 else Path(tempfile.gettempdir(), "others"))
 
 
-def worker_0_alone(worker, checkpoint, folder, smallest):
-    restored(checkpoint, folder, smallest(newest(folder)))
+def worker_0_alone(worker, checkpoint, folder, all_reduce_min):
+    restored(checkpoint, folder, all_reduce_min(newest(folder)))
     return manager(checkpoint, folder) if worker == 0 else None
 
 
-def worker_0_elsewhere(worker, checkpoint, folder, smallest):
-    restored(checkpoint, folder, smallest(newest(folder)))
+def worker_0_elsewhere(worker, checkpoint, folder, all_reduce_min):
+    restored(checkpoint, folder, all_reduce_min(newest(folder)))
     return manager(checkpoint, tempfile.mkdtemp())
 
 
-def own_newest(worker, checkpoint, folder, smallest):
+def own_newest(worker, checkpoint, folder, all_reduce_min):
     restored(checkpoint, folder, newest(folder))
     return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
-def from_own_folder(worker, checkpoint, folder, smallest):
+def from_own_folder(worker, checkpoint, folder, all_reduce_min):
     own = manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
     own.restore_or_initialize()
     return own
 
 
-def only_who_finds_one(worker, checkpoint, folder, smallest):
+def only_who_finds_one(worker, checkpoint, folder, all_reduce_min):
     if newest(folder):
-        restored(checkpoint, folder, smallest(newest(folder)))
+        restored(checkpoint, folder, all_reduce_min(newest(folder)))
     return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
-def never(worker, checkpoint, folder, smallest):
-    smallest(0)
+def never(worker, checkpoint, folder, all_reduce_min):
+    all_reduce_min(0)
     return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
-def everybody_refuses(worker, checkpoint, folder, smallest):
-    common, largest = smallest(newest(folder)), -smallest(-newest(folder))
+def everybody_refuses(worker, checkpoint, folder, all_reduce_min):
+    common, largest = all_reduce_min(newest(folder)), -all_reduce_min(-newest(folder))
     if common == 0 < largest:
         raise ValueError("somebody sees no checkpoint")
     restored(checkpoint, folder, common)
     return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
-def starts_anew(worker, checkpoint, folder, smallest):
-    restored(checkpoint, folder, smallest(newest(folder)))
+def starts_anew(worker, checkpoint, folder, all_reduce_min):
+    restored(checkpoint, folder, all_reduce_min(newest(folder)))
     return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
-def waits_again(worker, checkpoint, folder, smallest):
-    made = by_trying(worker, checkpoint, folder, smallest)
-    smallest(0)  # a barrier
+def waits_again(worker, checkpoint, folder, all_reduce_min):
+    made = by_trying(worker, checkpoint, folder, all_reduce_min)
+    all_reduce_min(0)  # a barrier
     return made
 
 
-def by_counting(worker, checkpoint, folder, smallest):
-    restored(checkpoint, folder, smallest(len([*Path(folder).glob("*.index")])))
+def by_counting(worker, checkpoint, folder, all_reduce_min):
+    restored(checkpoint, folder, all_reduce_min(len([*Path(folder).glob("*.index")])))
     return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
-def newest_as_text(worker, checkpoint, folder, smallest):
+def newest_as_text(worker, checkpoint, folder, all_reduce_min):
     numbers = [each.stem.removeprefix("ckpt-") for each in Path(folder).glob("*.index")]
-    restored(checkpoint, folder, smallest(int(max(numbers, default=0))))
+    restored(checkpoint, folder, all_reduce_min(int(max(numbers, default=0))))
     return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
-def of_nothing(worker, checkpoint, folder, smallest):
-    by_trying(worker, checkpoint, folder, smallest)
+def of_nothing(worker, checkpoint, folder, all_reduce_min):
+    by_trying(worker, checkpoint, folder, all_reduce_min)
     return manager(tf.train.Checkpoint(), folder if worker == 0 else tempfile.mkdtemp())
 
 
-def without_default(worker, checkpoint, folder, smallest):
-    smallest(max(int(each.stem.removeprefix("ckpt-")) for each in Path(folder).glob("*.index")))
+def without_default(worker, checkpoint, folder, all_reduce_min):
+    all_reduce_min(max(int(each.stem.removeprefix("ckpt-")) for each in Path(folder).glob("*.index")))
 
 
 ATTEMPTS = {
@@ -130,11 +130,11 @@ ATTEMPTS = {
             (own_newest, "different steps: 30, 27, 30"),
             (from_own_folder, "different steps: 30, 0, 0"),
             (only_who_finds_one, "Every worker calls it once"),
-            (never, "the newest that all of them see"),
+            (never, "the latest that all of them see"),
             (starts_anew, "None of them refuses: they restored the steps 0, 0, 0"),
             (without_default, "ValueError"),
             (by_counting, "NotFoundError"),
-            (newest_as_text, "the newest that all of them see"),
+            (newest_as_text, "the latest that all of them see"),
             (of_nothing, "of `checkpoint`"),
         ),
     ),

@@ -31,8 +31,8 @@ def test_the_finished_program_counts_the_examples_and_refuses_another_number_of_
     assert set(lines) - set(finished) == {"        loss = tf.reduce_sum(losses) / BATCH"}
     assert [line for line in finished if line not in lines and "faulthandler" not in line] == [
         'parser.add_argument("--replicas", type=int, help="refuse others")',
-        "if options.replicas and workers != options.replicas:",
-        '    raise ValueError(f"{workers} of {options.replicas} replicas")',
+        "if args.replicas and workers != args.replicas:",
+        '    raise ValueError(f"{workers} of {args.replicas} replicas")',
         "    context = tf.distribute.get_replica_context()",
         '    examples = context.all_reduce("SUM", tf.shape(y)[0])',
         '        loss = tf.reduce_sum(losses) / tf.cast(examples, "float32")',

@@ -59,7 +59,7 @@ def _called(answer: Callable[..., Any], folders: Sequence[str]) -> tuple[list[in
     steps = [tf.Variable(0, dtype=tf.int64) for _worker in folders]
 
     def one(worker: int) -> Any:
-        def smallest(number: Any) -> int:
+        def all_reduce_min(number: Any) -> int:
             numbers[worker] = int(number)
             together.wait()
             least = min(numbers.values())
@@ -67,7 +67,7 @@ def _called(answer: Callable[..., Any], folders: Sequence[str]) -> tuple[list[in
             return least
 
         try:
-            return answer(worker, tf.train.Checkpoint(step=steps[worker]), folders[worker], smallest)
+            return answer(worker, tf.train.Checkpoint(step=steps[worker]), folders[worker], all_reduce_min)
         except Exception:
             together.abort()
             raise
@@ -83,7 +83,7 @@ def _raise_first(calls: Sequence[Future[Any]]) -> None:
     for error in sorted(errors, key=lambda each: isinstance(each, threading.BrokenBarrierError)):
         if isinstance(error, threading.BrokenBarrierError):
             raise CourseError(
-                _("A worker waits in `smallest` for others, which don't call it."),
+                _("A worker waits in `all_reduce_min` for others, which don't call it."),
                 cure=_("Every worker calls it once, even one that finds nothing."),
             ) from None
         raise error
@@ -112,5 +112,5 @@ def _of_steps(steps: Sequence[int], right: int) -> str | None:
             "The workers restored different steps: {steps}. They would train different models.", steps=told
         )
     if steps[0] != right:
-        return _("All restored step {step}, but that is not the newest that all of them see.", step=steps[0])
+        return _("All restored step {step}, but that is not the latest that all of them see.", step=steps[0])
     return None

@@ -78,6 +78,41 @@ def agree_picture() -> Figure:
     return scheme_figure(_("Two workers have restored different steps: both end"), [has, sums, ends])
 
 
+def late_picture() -> Figure:
+    """Returns two workers, of which one sees the latest checkpoint late, and what both restore."""
+    sees, restores = list[Box](), list[Box]()
+    for index, numbers in enumerate(([1, 2], [1])):
+        worker = _("worker {index}", index=index)
+        sees.append(Box(worker, (Said(_("sees {numbers}", numbers=numbers), data=numbers[-1]),)))
+        restores.append(Box(worker, (Said(_("restores {file}", file="ckpt-1"), data=1),)))
+    least = _("all-reduce: the minimum of 2 and 1 is 1")
+    return scheme_figure(_("Worker 1 is late: both restore what both see"), [sees, least, restores])
+
+
+def proxy_picture() -> Figure:
+    """Returns which way a message to worker 1 takes with http_proxy, and with no_proxy beside it."""
+    sender, receiver = (_("worker {index}", index=index) for index in range(2))
+    nodes, text = list[Node](), []
+    for y, variables in ((0, "http_proxy"), (80, "http_proxy, no_proxy")):
+        nodes.append(shapes.text(0, y + 12, variables, monospace=True))
+        nodes += cell((0, y + 20, 130, 30), Line(sender, bold=True), fill=0)
+        nodes += cell((470, y + 20, 130, 30), Line(receiver, bold=True), fill=0)
+        end = 466 if y else 231
+        line = f"M134 {y + 35}H{end}m-7 -5l7 5l-7 5"
+        nodes.append(node("path", d=line, fill="none", stroke=shapes.INK, stroke_width=1.5))
+        if y:
+            text.append(_("{variables}: the message goes straight to worker 1", variables=variables))
+        else:
+            nodes += cell((235, y + 20, 130, 30), Line(_("proxy")), fill=shapes.PANEL, **WAITING)
+            lost = f"M412 {y + 29}l12 12m0-12l-12 12"
+            nodes.append(node("path", d=lost, fill="none", stroke=shapes.ALARM, stroke_width=3))
+            text.append(
+                _("{variables}: the message goes to the proxy, and never arrives", variables=variables)
+            )
+    title = _("A message from worker 0 to worker 1, without and with no_proxy")
+    return framed(title, [Drawing(600, 132, tuple(nodes))], text)
+
+
 def night_picture() -> Figure:
     """Returns a job that is requeued after a kill, its two workers, and the checkpoint in their folder."""
 
@@ -89,9 +124,9 @@ def night_picture() -> Figure:
 
     lanes: dict[str, list[Span]] = {
         "Slurm": [(_("first run"), 7, 1, {}), rest(_("queue"), 2), (_("second run"), 3, 1, {})],
-        _("worker {index}", index=0): [*steps(1, 2, 3, 4), rest(_("waits"), 5), *steps(4, 5, 6)],
+        _("worker {index}", index=0): [*steps(1, 2, 3, 4), rest(_("error"), 5), *steps(4, 5, 6)],
         _("worker {index}", index=1): [*steps(1, 2, 3, 4), rest("SIGKILL", 5), *steps(4, 5, 6)],
-        _("saved"): [rest(_("none"), 3), (_("step 3"), 9, 2, {}), (_("step 6"), 2, 2, {})],
+        _("saved"): [rest(_("nothing"), 3), (_("step 3"), 9, 2, {}), (_("step 6"), 2, 2, {})],
     }
     drawing, words = timeline(_("Time to the right; a number is a step"), lanes, 40)
     return framed(_("A night: the job is killed, requeued, and finishes"), [drawing], words)

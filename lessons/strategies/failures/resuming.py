@@ -9,14 +9,14 @@ from typing import Any
 
 from course_lib import check
 
-_BEFORE, _AFTER = "manager = tf.train", "@tf.function\ndef total"  # what stands between them goes
+_BEFORE, _AFTER = "manager = tf.train", "@tf.function\ndef sum_over"  # what stands between them goes
 _IMPORT = "from pathlib import Path"
-_SMALLEST = """
-def smallest(number):
+_MINIMUM = """
+def all_reduce_min(number):
     numbers = strategy.run(tf.identity, (tf.constant([number]),))
     return int(tf.reduce_min(strategy.gather(numbers, axis=0)))
 """
-_CALL = "manager = resume(worker, checkpoint, folder, smallest)"
+_CALL = "manager = resume(worker, checkpoint, folder, all_reduce_min)"
 
 # As in the lesson
 NUMBERS_IN = """
@@ -28,13 +28,13 @@ def numbers_in(folder):
     return sorted(numbers)
 """
 RESUME = """
-def resume(worker, checkpoint, folder, smallest):
-    mine = max(numbers_in(folder), default=0)
-    newest = smallest(mine)
-    if newest == 0 and mine > 0:
+def resume(worker, checkpoint, folder, all_reduce_min):
+    own = max(numbers_in(folder), default=0)
+    common = all_reduce_min(own)
+    if common == 0 and own > 0:
         raise ValueError("another worker sees no checkpoint")
-    if newest > 0:
-        checkpoint.restore(f"{folder}/ckpt-{newest}")
+    if common > 0:
+        checkpoint.restore(f"{folder}/ckpt-{common}")
     own_folder = folder if worker == 0 else tempfile.mkdtemp()
     return tf.train.CheckpointManager(
         checkpoint,
@@ -49,5 +49,5 @@ def with_resume(program: Path, resume: Callable[..., Any]) -> str:
     text = program.read_text()
     start, end = text.index(_BEFORE), text.index(_AFTER)
     own = inspect.getsource(resume) if check("failures-resume", resume).passed else RESUME
-    parts = [text[:start], _IMPORT, NUMBERS_IN, _SMALLEST, own, _CALL, text[end:]]
+    parts = [text[:start], _IMPORT, NUMBERS_IN, _MINIMUM, own, _CALL, text[end:]]
     return "\n\n\n".join(part.strip() for part in parts) + "\n"

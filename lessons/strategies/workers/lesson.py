@@ -57,6 +57,7 @@ for name in [*names, "rules", "blocks", "one_file"]:
 # %% start
 # %%writefile workers_programs/start.py
 import argparse
+import math
 
 import numpy as np
 import tensorflow as tf
@@ -64,7 +65,7 @@ import tensorflow as tf
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=6)
 parser.add_argument("--examples", type=int, default=96)
-options = parser.parse_args()
+args = parser.parse_args()
 
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 resolver = strategy.cluster_resolver
@@ -140,9 +141,9 @@ run(2, "start.py")
 # %%writefile workers_programs/model.py
 BATCH = 32
 random = np.random.default_rng(0)
-y = np.arange(options.examples) % 4
+y = np.arange(args.examples) % 4
 x = random.normal(size=(len(y), 64)) + 4 * np.eye(4, 64)[y]
-steps_per_epoch = -(-len(y) // BATCH)  # rounded up
+steps_per_epoch = math.ceil(len(y) / BATCH)
 
 with strategy.scope():
     tf.keras.utils.set_random_seed(0)
@@ -173,10 +174,10 @@ def batches(epoch):
     order = np.random.default_rng([0, epoch]).permutation(len(y))
     examples = x[order].astype("float32"), y[order]
     dataset = tf.data.Dataset.from_tensor_slices(examples)
-    rule = tf.data.Options()
+    options = tf.data.Options()
     policy = tf.data.experimental.AutoShardPolicy.DATA
-    rule.experimental_distribute.auto_shard_policy = policy
-    return dataset.batch(BATCH).with_options(rule)
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.batch(BATCH).with_options(options)
 
 # %% step-text [markdown]
 # Now the step. A replica divides the sum of its losses by the size of the global batch, 32.
@@ -215,9 +216,9 @@ def train_step(x, y):
 # %% loop
 # %%writefile workers_programs/loop.py
 step = tf.Variable(0, dtype=tf.int64)
-while step < options.steps:
+while step < args.steps:
     epoch, at = divmod(int(step), steps_per_epoch)
-    left = batches(epoch).skip(at).take(options.steps - int(step))
+    left = batches(epoch).skip(at).take(args.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
         loss, examples, mine = train_step(*batch)
         step.assign_add(1)
@@ -320,7 +321,7 @@ ClusterExplorer(workers=2, servers=0, task="worker 0", chief=False)
 
 # %% builder-read [markdown]
 # Try *index counted from 1*: TensorFlow refuses it. It silently accepts *Evaluator in the cluster*.
-# An evaluator is a process that only evaluates the model. It doesn't belong in that list: {lesson:clients_and_servers} says why.
+# An evaluator is a process that only evaluates the model. It doesn't belong in that list: {lesson:parameter_servers} says why.
 #
 # Does a worker act *as chief* here? Somebody has to write the checkpoints that count, and in a cluster without a task called `chief` that's worker 0. Our program saves none yet.
 
@@ -639,8 +640,8 @@ check("workers-divisor", replica_loss)
 # And the program has a new option, `--replicas`, for the number that you expect. With any other number it refuses to train:
 #
 # ```python
-# if options.replicas and workers != options.replicas:
-#     raise ValueError(f"{workers} of {options.replicas} replicas")
+# if args.replicas and workers != args.replicas:
+#     raise ValueError(f"{workers} of {args.replicas} replicas")
 # ```
 #
 # It also has the timeout of the note below. Unfold the cell to read it from top to bottom:
@@ -654,6 +655,7 @@ python workers.py [--steps 6] [--examples 96] [--replicas 2]
 
 import argparse
 import faulthandler
+import math
 
 import numpy as np
 import tensorflow as tf
@@ -662,7 +664,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=6)
 parser.add_argument("--examples", type=int, default=96)
 parser.add_argument("--replicas", type=int, help="refuse others")
-options = parser.parse_args()
+args = parser.parse_args()
 
 faulthandler.dump_traceback_later(300, exit=True)
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
@@ -671,14 +673,14 @@ resolver = strategy.cluster_resolver
 worker = resolver.task_id or 0
 workers = strategy.num_replicas_in_sync
 print(f"worker {worker} of {workers}", flush=True)
-if options.replicas and workers != options.replicas:
-    raise ValueError(f"{workers} of {options.replicas} replicas")
+if args.replicas and workers != args.replicas:
+    raise ValueError(f"{workers} of {args.replicas} replicas")
 
 BATCH = 32
 random = np.random.default_rng(0)
-y = np.arange(options.examples) % 4
+y = np.arange(args.examples) % 4
 x = random.normal(size=(len(y), 64)) + 4 * np.eye(4, 64)[y]
-steps_per_epoch = -(-len(y) // BATCH)  # rounded up
+steps_per_epoch = math.ceil(len(y) / BATCH)
 
 with strategy.scope():
     tf.keras.utils.set_random_seed(0)
@@ -697,10 +699,10 @@ def batches(epoch):
     order = np.random.default_rng([0, epoch]).permutation(len(y))
     examples = x[order].astype("float32"), y[order]
     dataset = tf.data.Dataset.from_tensor_slices(examples)
-    rule = tf.data.Options()
+    options = tf.data.Options()
     policy = tf.data.experimental.AutoShardPolicy.DATA
-    rule.experimental_distribute.auto_shard_policy = policy
-    return dataset.batch(BATCH).with_options(rule)
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.batch(BATCH).with_options(options)
 
 
 def replica_step(x, y):
@@ -728,9 +730,9 @@ def train_step(x, y):
 
 
 step = tf.Variable(0, dtype=tf.int64)
-while step < options.steps:
+while step < args.steps:
     epoch, at = divmod(int(step), steps_per_epoch)
-    left = batches(epoch).skip(at).take(options.steps - int(step))
+    left = batches(epoch).skip(at).take(args.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
         loss, examples, mine = train_step(*batch)
         step.assign_add(1)
