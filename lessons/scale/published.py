@@ -149,9 +149,10 @@ def _limits() -> Iterator[Row]:
     examples = (_POD, 16, "training", 2550), (_NODES, 8, "gpus", 2200), (_NODES, 256, "gpus", 2475)
     for cluster, devices, page, told in examples:  # the way back takes two thirds of the computing
         cost = costs.cost(MeshSpec([("batch", devices)]), tokens * devices, cluster, MIXED)
-        critical = tokens * cost.communication_seconds["batch"] / (2 / 3 * cost.compute_seconds)
-        what = _("critical batch of {count} {device}, calculated", count=devices, device=cluster.device.name)
-        yield Row(what, f"{_BOOK}/{page}", told, critical, _("tokens per device"))
+        even = tokens * cost.communication_seconds["batch"] / (2 / 3 * cost.compute_seconds)
+        name = cluster.device.name
+        what = _("break-even batch of {count} {device}, calculated", count=devices, device=name)
+        yield Row(what, f"{_BOOK}/{page}", told, even, _("tokens per device"))
     for hidden, most in ((28672, 11), (49152, 19)):  # that add up in less than the way forward computes
         costs = StepCosts(classifier(8192, hidden, 8192), {"hidden": "model"})
         found = [costs.cost(MeshSpec([("model", devices)]), tokens, _POD, MIXED) for devices in range(1, 99)]

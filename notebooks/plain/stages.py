@@ -1,6 +1,6 @@
 """Plans for a transformer: how long a step takes, and does it fit?
 
-By arithmetic alone, with stages, recomputation, ZeRO, overlap and FSDP.
+By arithmetic alone, with stages, chunks and full recomputation.
 
 Run it: python stages.py [DEVICES ...]
 """
@@ -45,20 +45,18 @@ class Plan:
     stages: int = 1
     chunks: int = 1
     recompute: str = "nothing"
-    zero: int = 0
-    overlap: bool = False
 
 
-H100 = Machine(
-    flops=PEAK_SHARE * 989e12,
+A100 = Machine(
+    flops=PEAK_SHARE * 312e12,
     memory=80e9,
-    inside=Link(371e9, 3.4e-6),
-    between=Link(50e9, 14e-6),
+    inside=Link(240e9, 3.4e-6),
+    between=Link(25e9, 14e-6),
 )
 
-# 34 billion parameters
-network = Network(blocks=48, width=7680, heads=64)
-BATCH = 1024  # examples
+# 145.6 billion parameters
+large = Network(blocks=80, width=12288, heads=96)
+BATCH = 2304  # examples
 
 
 # How long is an all-reduce?
@@ -139,8 +137,6 @@ def recomputed_flops(network, plan):
     attention_flops = 2 * 2 * SEQUENCE * network.width
     if plan.recompute == "full":
         return block_flops + attention_flops
-    if plan.recompute == "selective":
-        return attention_flops
     return 0
 
 
@@ -157,26 +153,6 @@ def tensor_again_seconds(network, machine, plan):
     return 0
 
 
-def exposed_seconds(communication, blocks, hidden_behind):
-    of_one_block = communication / blocks
-    too_long = communication - hidden_behind
-    return max(of_one_block, too_long)
-
-
-def gather_seconds(network, machine, plan):
-    if plan.zero < 3:
-        return 0
-    # The weights have as many bytes as the gradients
-    gather = gradient_seconds(network, machine, plan) / 2
-    # Gather, gather again, reduce-scatter
-    communication = 3 * gather
-    if not plan.overlap:
-        return communication
-    compute = compute_seconds(network, machine, plan)
-    compute += recompute_seconds(network, machine, plan)
-    return exposed_seconds(communication, network.blocks, compute)
-
-
 # How long is a step?
 
 
@@ -191,16 +167,6 @@ def gradient_seconds(network, machine, plan):
     return over_data(machine, plan, num_bytes)
 
 
-def exposed_gradient_seconds(network, machine, plan):
-    communication = gradient_seconds(network, machine, plan)
-    if not plan.overlap:
-        return communication
-    # Gradients are complete only in the last micro-batch
-    backward = 2 / 3 * compute_seconds(network, machine, plan)
-    backward += recompute_seconds(network, machine, plan)
-    return exposed_seconds(communication, network.blocks, backward)
-
-
 def one_stage(network, plan):
     return replace(network, blocks=network.blocks // plan.stages)
 
@@ -210,21 +176,25 @@ def pipeline(one, stages, microbatches, chunks):
     return (microbatches + bubble) * one
 
 
+def microbatch_seconds(stage, machine, plan):
+    seconds = compute_seconds(stage, machine, plan)
+    seconds += tensor_seconds(stage, machine, plan)
+    seconds += send_seconds(stage, machine, plan)
+    seconds += recompute_seconds(stage, machine, plan)
+    seconds += tensor_again_seconds(stage, machine, plan)
+    return seconds
+
+
+def once_seconds(stage, machine, plan):
+    return gradient_seconds(stage, machine, plan)
+
+
 def step_seconds(network, machine, plan):
     stage = one_stage(network, plan)
-
-    one = compute_seconds(stage, machine, plan)
-    one += tensor_seconds(stage, machine, plan)
-    one += send_seconds(stage, machine, plan)
-    one += recompute_seconds(stage, machine, plan)
-    one += tensor_again_seconds(stage, machine, plan)
-    one += gather_seconds(stage, machine, plan)
-
+    one = microbatch_seconds(stage, machine, plan)
     many = plan.microbatches
     seconds = pipeline(one, plan.stages, many, plan.chunks)
-    if plan.zero < 3:  # FSDP has added up its gradients
-        seconds += exposed_gradient_seconds(stage, machine, plan)
-    return seconds
+    return seconds + once_seconds(stage, machine, plan)
 
 
 # What does a device hold?
@@ -233,18 +203,10 @@ def step_seconds(network, machine, plan):
 def state_held(network, plan):
     parameters = parameters_held(network, plan)
     variables, gradients = 2 * parameters, 2 * parameters
-    optimizer = 12 * parameters
-    if plan.zero >= 1:
-        optimizer /= plan.data
-    if plan.zero == 3:
-        gradients /= plan.data
-        # Two blocks are whole: one that computes, and the next
-        whole = 2 * 2 * 12 * network.width**2 / plan.tensor
-        variables = variables / plan.data + whole
     return {
         "variables": variables,
         "gradients": gradients,
-        "optimizer": optimizer,
+        "optimizer": 12 * parameters,
     }
 
 
@@ -266,8 +228,6 @@ def stored_of_block(network, plan):
     tokens = plan.examples * SEQUENCE
     if plan.recompute == "full":
         return 2 * tokens * network.width
-    if plan.recompute == "selective":
-        return tokens * network.width * (10 + 24 / plan.tensor)
     return block_activations(network, plan)
 
 
@@ -322,14 +282,6 @@ def with_chunks(network, plans):
     return found
 
 
-def with_each(plans, name, values):
-    found = []
-    for plan in plans:
-        for value in values:
-            found.append(replace(plan, **{name: value}))
-    return found
-
-
 def ranked(network, machine, plans):
     found = []
     for plan in plans:
@@ -341,20 +293,19 @@ def ranked(network, machine, plans):
 
 
 def all_choices(devices):
-    plans = all_plans(network, devices, BATCH)
-    plans = with_chunks(network, plans)
-    plans = with_each(plans, "recompute", ["nothing", "selective", "full"])
-    plans = with_each(plans, "zero", [0, 1, 3])
-    return with_each(plans, "overlap", [True])
+    plans = all_plans(large, devices, BATCH)
+    plans = with_chunks(large, plans)
+    recomputing = [replace(plan, recompute="full") for plan in plans]
+    return plans + recomputing
 
 
 if __name__ == "__main__":
     counts = [int(each) for each in sys.argv[1:] if each.isdecimal()]
-    for devices in counts or [64]:
+    for devices in counts or [1536]:
         choices = all_choices(devices)
-        found = ranked(network, H100, choices)
+        found = ranked(large, A100, choices)
         fitting = f"{len(found)} of {len(choices)} plans fit"
         print(f"{devices} devices: {fitting}")
         for seconds, plan in found[:3]:
-            held = sum(memory_held(network, plan).values())
+            held = sum(memory_held(large, plan).values())
             print(f"  {seconds:.2f} s, {held / 1e9:.0f} GB, {plan}")

@@ -14,7 +14,7 @@ block_picture, partial_sums_picture, rule_picture = from_lesson(
 )
 attention_picture = from_lesson("transformer_block.attention_picture", "attention_picture")
 
-CELLS = ("letters", "axes", "exercise-added", "by-hand", "operations", "all-reduces", "large")
+CELLS = ("letters", "axes", "exercise-added", "by-hand", "operations", "elements", "all-reduces", "large")
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,16 @@
 # # How long will a step take?
 #
 # Training [GPT-3](https://arxiv.org/abs/2005.14165) took 3.14 · 10²³ floating-point operations (**FLOPs**).
-# An A100 can perform at most 312 · 10¹² of them a second. A single A100 would need 32 years.
+# An A100 performs at most 312 · 10¹² of them a second, so a single A100 would need 32 years.
 # Take 1,024 of them, and you should be done in 11 days.
 #
 # You won't be. [Narayanan and others](https://arxiv.org/abs/2104.04473) estimate 34 days for this network on 1,024 A100s.
 # Where do the other 23 days go?
-# More than eight of them go into computing things a second time, to save memory ({lesson:stages} explains why).
-# The rest are lost because devices never reach their peak, and because they wait for each other's data.
+# More than eight of them go into computing things a second time, to save memory. {Lesson:stages} explains why.
+# The rest is lost because devices never reach their peak, and because they wait for each other's data.
+#
 # How long they wait depends on how you share out the work.
 # You would like to know that *before* you rent a thousand devices.
-#
 # So our question is: *how long does a training step take on devices that we don't have?*
 #
 # **After this lesson you can**
@@ -37,10 +37,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Somebody gives you 64 A100s to train a transformer of 18 billion parameters. How do you share out the work?
 # You can give every device the whole network and different examples, if the network fits.
-# Or several devices share one copy of the network, by tensor parallelism: two of them, or four, or eight.
+# Or two, four or eight devices can share one copy, by tensor parallelism.
 #
 # The explorer below tries every mesh of data and tensor parallelism, and every size of micro-batch.
-# It drops the plans that don't fit into memory. Of the others, it shows you the fastest:
+# It drops the plans that don't fit into memory, and shows you the fastest of the others:
 
 # %% start tags=["modelled"]
 from lessons.scale.explorer import TensorAndDataExplorer
@@ -48,30 +48,28 @@ from lessons.scale.explorer import TensorAndDataExplorer
 TensorAndDataExplorer()
 
 # %% start-read [markdown]
-# Nothing ran on an A100 here, and nothing will in this lesson. All these times are calculated.
-# At the end we compare such a time with a published one.
-#
-# Let's read the plan. The mesh is `batch` 8 × `model` 8.
+# Its mesh is `batch` 8 × `model` 8.
 # Along `model`, eight devices share one copy of the network: its heads, its hidden units and its vocabulary.
-# Along `batch`, there are eight such groups. Each takes an eighth of the examples.
+# Along `batch`, there are eight such groups, and each takes an eighth of the examples.
 #
-# - *The upper bar is time.* A step takes 13.7 s. The devices compute for 11.4 s.
-#   Communication over `model` takes 1.96 s, and communication over `batch` 0.34 s. The sign ↗ says that `batch` leaves the node.
-# - *The lower bar is memory.* A device uses 70.2 of its 80 GB. The optimizer takes 28.3 GB, and the activations take 32.5 GB.
-# - *The step uses 45 % of the devices' peak.* Papers call this number **model FLOPs utilization** (MFU).
-# - *Three other plans are at most 5 % slower.* A calculation like this can't tell which of the four is really the fastest.
-# - *Faster plans don't fit into memory.* So memory is what keeps this step from being faster.
-# - *Four techniques are not allowed.* With them, a step would take 11.5 s. They belong to {lesson:stages}.
-# - *The curve* shows the fastest plan on fewer devices, and on more. At first, twice as many devices take half the time.
-#   Later they don't. 4,096 devices are 28 times as fast as 64, and not 64 times.
+# The upper bar is time: a step takes 13.7 s, and the devices compute for 11.4 s of them. The rest goes into communication, most of it over `model`.
+# The lower bar is memory: a device uses 70.2 of its 80 GB.
+# And the curve shows the time of a step on fewer devices, and on more. At first, twice as many devices take half the time.
+# Later they don't: 4,096 devices are 28 times as fast as 64, and not 64 times.
 #
-# Now make it harder. Choose the largest network and 4,096 H100s.
-# Over how many devices does the fastest plan spread one copy of the network? And what share of the step do those devices spend computing?
-# Write down both numbers. Near the end of the lesson you will know where they come from.
+# No A100 ran for this. The explorer calculates all these times, and soon you will, too.
 #
-# By then you will have written a planner of your own. It needs four things:
-# the time of an all-reduce, the list of all-reduces in a step, the time to compute, and the memory.
-# We take them in this order.
+# First make it harder. Choose the largest network and 4,096 H100s.
+# Over how many devices does the fastest plan spread one copy of the network? And for how much of the step do those devices compute?
+# Write down the devices and the seconds. Near the end of the lesson you will know where both come from.
+#
+# By then you will have written a *planner* of your own. It has to know how long an all-reduce takes, which all-reduces a step makes,
+# how long the devices compute, and whether a plan fits into memory.
+# Then it tries all plans and picks the fastest, just as the explorer does. We take these questions in this order.
+#
+# You will write every line of it, so it has to be simpler than the explorer, and its numbers won't be quite the same.
+# Where that matters, a note says why.
+# Four techniques of the explorer are switched off here. Stages and recomputation come in {lesson:stages}, ZeRO and overlap in {lesson:which_plan}.
 
 # %% ring-text [markdown]
 # ## How long does an all-reduce take?
@@ -79,6 +77,7 @@ TensorAndDataExplorer()
 # Each message costs time in two ways, as you know from {lesson:all_reduce}.
 # Before its first byte arrives, you wait for the latency $\alpha$.
 # Then its bytes go through the link, at the bandwidth $\beta$.
+# An estimate made of these two is called an *alpha–beta model*.
 #
 # Eight devices in a *ring* cut the payload into eight chunks. Each chunk goes round the ring almost twice:
 # once to be added up, and once to bring the total to every device.
@@ -96,44 +95,25 @@ from lessons.scale.how_long.rings_and_trees import ring_beside_tree
 ring_beside_tree()
 
 # %% note-trees [markdown]
-# Why two trees?
+# Why two trees, and where does NCCL run them?
 #
 # In a single tree, half of the devices are leaves. A leaf has only one neighbor, so much of its bandwidth would be idle.
-# A device that is a leaf in one of the two trees is an inner device in the other. So all of them are kept busy.
+# With two trees, a device that is a leaf in one is an inner device in the other. So all of them are kept busy.
 #
-# NCCL also cuts each half of the payload into small chunks.
-# If a device passed a message on only after receiving all of it, you would pay for its bytes again at every level of the tree.
-# With small chunks, it passes one on while it receives the next. This is called *pipelining*,
-# and with it the number of levels hardly affects the time that the bytes take.
+# NCCL also cuts each half of the payload into small chunks, and a device passes one on while it receives the next.
+# This is called *pipelining*. Without it, you would pay for all the bytes again at every level of the tree.
 #
-# NCCL expects less of trees than our formula below: at payloads of about 1 MB, it reckons with around half of the bandwidth.
+# NCCL's trees connect nodes. Inside each node, the devices form a chain.
+# For small payloads, NCCL uses other protocols, with less latency. So our formulas are only estimates.
+# At payloads of about 1 MB, for example, NCCL reckons that a tree gets around half of the bandwidth.
 
-# %% tree-text [markdown]
-# Fourteen messages in a row, against six!
+# %% links-text [markdown]
+# Fourteen messages in a row, against six! How many milliseconds is that?
 #
-# With $n$ devices and a payload of $S$ bytes, the ring sends $2(n-1)$ messages in a row, and each carries $S/n$ bytes:
-#
-# $$T_\text{ring} = 2(n-1)\left(\alpha + \frac{S}{n\beta}\right)$$
-#
-# In the two trees, $2\log_2 n$ messages must follow one another, and each device sends about twice the payload:
-#
-# $$T_\text{tree} = 2\,\alpha\log_2 n + \frac{2S}{\beta}$$
-#
-# Look at the extremes. If the payload is tiny, only the latency matters.
-# Then the ring takes $2(n-1)\,\alpha$, and every device that you add makes it slower. The trees are far ahead.
-# If the payload is huge, only its bytes matter. Then the ring takes $\frac{n-1}{n}$ of the $2S/\beta$ that the trees take, so it is a little faster.
-# And both take about as long *however many devices there are*.
-# So take a ring for large payloads, and trees for small ones.
-#
-# Now we need numbers. Let's take A100s, eight to a node.
-# Each A100 has its own network adapter, for the messages that leave the node.
-# The numbers below are close to those in NCCL's own cost model, by which it chooses between rings and trees.
-#
-# Your own links will differ, so measure them. [nccl-tests](https://github.com/NVIDIA/nccl-tests) times all-reduces of many sizes.
-# The largest ones tell you the bandwidth. Fit the latency to payloads of the size that you will send: for small ones NCCL switches to a protocol with less of it.
+# It depends on the links. We take A100s, eight to a node. Each has its own network adapter, for the messages that leave the node.
+# {Lesson:all_reduce} gave numbers for such links. They are close to those by which NCCL chooses between rings and trees:
 
-# %% ring
-import math
+# %% links
 from dataclasses import dataclass
 
 
@@ -145,6 +125,19 @@ class Link:
 
 INSIDE = Link(240e9, 3.4e-6)  # between two A100s in one node
 BETWEEN = Link(25e9, 14e-6)  # from an A100 to another node
+
+# %% formulas-text [markdown]
+# Now the two times. With $n$ devices and a payload of $S$ bytes, a ring sends $2(n-1)$ messages in a row.
+# Each of them carries one chunk, which is $S/n$ bytes:
+#
+# $$T_\text{ring} = 2(n-1)\left(\alpha + \frac{S}{n\beta}\right)$$
+#
+# In the two trees, only $2\log_2 n$ messages follow one another. And each device sends about twice the payload, as in a ring:
+#
+# $$T_\text{tree} = 2\,\alpha\log_2 n + \frac{2S}{\beta}$$
+
+# %% ring
+import math
 
 
 def ring_seconds(devices, num_bytes, link):
@@ -193,7 +186,7 @@ milliseconds = 1000 * tree_seconds(512, 1e6, BETWEEN)
 reveal("how_long-tree", round(milliseconds, 2))
 
 # %% curves-text [markdown]
-# For the same sum, the tree is more than forty times as fast. Up to which payload is it faster?
+# The tree is more than forty times as fast. Is that so for every payload?
 # Here are rings and trees between nodes, for payloads from 1 kB to 10 GB:
 
 # %% curves
@@ -211,19 +204,25 @@ def tree_between(devices, num_bytes):
 time_against_payload(ring_between, tree_between)
 
 # %% curves-read [markdown]
-# Each curve is flat on the left, where only the latency matters. On the right, it climbs with the bytes.
-# With 8 devices, the ring is faster from about 11 MB on.
-# With 512 devices, the tree is faster everywhere in this picture. The ring narrows the gap but never closes it.
+# Every curve is flat on the left and climbs on the right.
 #
-# The flat part also says that small messages are expensive. An all-reduce of 100 kB takes about as long as an all-reduce of one byte.
+# - *On the left*, only the latency matters. A ring takes $2(n-1)\,\alpha$, so every device that you add makes it slower. The trees are far ahead.
+# - *On the right*, only the bytes matter. Rings and trees both take about $2S/\beta$, *however many devices there are*.
+#   The ring sends a little less, so it ends up in front.
+#
+# With 8 devices, the ring is faster from about 11 MB on. With 512 devices, the tree still leads at 10 GB.
+# So take trees for small payloads and rings for large ones. And the more devices you have, the bigger a payload must be to count as large.
+#
+# The flat part has another lesson: an all-reduce of 100 kB takes about as long as an all-reduce of one byte.
 # So a few large all-reduces are better than many small ones.
 
 # %% levels-text [markdown]
 # ## Two levels
 #
 # So far, all links were alike. But the links inside a node are about ten times as fast as those between nodes.
-# One ring through all 512 devices leaves each node through a single adapter. The adapters of the other seven devices are idle.
-# A hierarchical all-reduce ({lesson:all_reduce}) uses all eight of them. It takes three moves. Here they are for two nodes of four devices:
+# One ring through all 512 devices makes poor use of that. It leaves each node through a single adapter, and the other seven adapters are idle.
+#
+# The hierarchical all-reduce of {lesson:all_reduce} uses all eight of them. It takes three moves. Here they are for two nodes of four devices:
 
 # %% levels-picture
 from lessons.scale.how_long.rings_and_trees import two_levels
@@ -236,7 +235,7 @@ two_levels()
 # 3. *Inside each node*, an all-gather. Now every device has all pieces.
 #
 # So over the slow links, a device adds up only *its own piece*. With eight devices in a node, a piece is an eighth of the payload.
-# And the first and the third move together are one ring all-reduce inside the node.
+# Taken together, the first and third moves cost exactly what a ring all-reduce inside the node costs.
 #
 # **Exercise 1.** Write `all_reduce_seconds(per_node, nodes, num_bytes, inside, between)`.
 #
@@ -260,29 +259,38 @@ def all_reduce_seconds(per_node, nodes, num_bytes, inside, between):
 check("how_long-levels", all_reduce_seconds)
 
 # %% levels-run-text [markdown]
-# Now 512 devices add up 1 GB, in one ring and on two levels.
-# For comparison, the third line has only 64 devices, each alone in its node:
+# How long do 512 devices take to add up 1 GB, first in one ring, and then on two levels?
 
 # %% levels-run tags=["modelled"]
 from course_lib import yours_or_ours
 
 all_reduce = yours_or_ours("how_long-levels", all_reduce_seconds)
 
-one_ring = ring_seconds(512, 1e9, BETWEEN)
-both = all_reduce(8, 64, 1e9, INSIDE, BETWEEN)
-alone = all_reduce(1, 64, 1e9, INSIDE, BETWEEN)
-print(f"512 devices, one ring:   {1000 * one_ring:.0f} ms")
-print(f"512 devices, two levels: {1000 * both:.0f} ms")
-print(f" 64 devices in 64 nodes: {1000 * alone:.0f} ms")
+in_one_ring = ring_seconds(512, 1e9, BETWEEN)
+on_two_levels = all_reduce(8, 64, 1e9, INSIDE, BETWEEN)
+print(f"one ring:   {1000 * in_one_ring:.0f} ms")
+print(f"two levels: {1000 * on_two_levels:.0f} ms")
 
-# %% levels-run-read [markdown]
-# Two levels are five times as fast as one ring, because all eight adapters of a node send at the same time.
-# NCCL can get the same effect in another way: it runs several rings at once, each through a different adapter. By our formula, eight rings would take a third longer than two levels.
+# %% alone-text [markdown]
+# Two levels are five times as fast, because all eight adapters of a node send at the same time.
+# They aren't eight times as fast, because the moves inside the nodes take 7 of the 18 ms.
 #
-# Now look at the last line. With an eighth as many devices, the same sum takes more than four times as long!
-# Each of them is alone in its node, so it sends its whole payload over the slow links.
+# What if only one device of each node took part? That makes 64 devices, each alone in its node:
+
+# %% alone tags=["modelled"]
+alone = all_reduce(1, 64, 1e9, INSIDE, BETWEEN)
+print(f"{1000 * alone:.0f} ms")
+
+# %% alone-read [markdown]
+# An eighth of the devices, and they take more than four times as long!
+# Each of them has nobody to share the payload with, so it sends all of it over the slow link.
+# With eight devices in a node, only an eighth of the payload has to leave it.
+
+# %% note-rings [markdown]
+# How does NCCL use all the adapters?
 #
-# What does it cost to leave the node at all?
+# It can do so without two levels: it runs several rings at once, each through a different adapter.
+# By our formula, eight rings through 512 devices would take almost 40 % longer than two levels.
 
 # %% predict-node [markdown]
 # The eight devices of a node add up 1 GB. Then sixteen devices do, in two nodes, with a hierarchical all-reduce.
@@ -307,10 +315,10 @@ reveal("how_long-node", round(sixteen / eight, 1))
 
 # %% node-read [markdown]
 # Now you can answer the question that {lesson:transformer_block} left open. There, a step made 320 all-reduces of 134 MB, over eight devices.
-# How long do they take, over eight devices and over sixteen?
+# Here is how long they take over eight devices, and over sixteen:
 
 # %% block tags=["modelled"]
-for nodes in (1, 2):
+for nodes in [1, 2]:
     one = all_reduce(8, nodes, 134e6, INSIDE, BETWEEN)
     print(f"{8 * nodes:2} devices: {320 * one:.2f} s")
 
@@ -319,29 +327,19 @@ for nodes in (1, 2):
 #
 # ## Which all-reduces does a step make?
 #
-# The rule is that of {lesson:transformer_block}:
+# You found the rule in {lesson:transformer_block}: an all-reduce completes a sum whose terms are split over devices.
+# On a mesh of `batch` and `model`, a step has two kinds of such sums:
 #
-# > A product involves three tensors: its result, and the gradients of its two factors.
-# > Each of them is a sum over the letters that it lacks.
-# > If such a letter is split, each device has only a partial sum,
-# > and an all-reduce over the mesh dimension that splits the letter must complete it.
-#
-# On a mesh of `batch` and `model`, this makes two kinds of all-reduce:
-#
-# - *Activations.* `model` splits the heads and the hidden units. So each block makes four all-reduces over `model` for each micro-batch:
-#   two in the forward pass, of activations, and two in the backward pass, of their gradients. All four have the same size.
-# - *Gradients.* `batch` splits the examples. So the gradient of each weight takes an all-reduce over `batch`.
+# - *Activations.* `model` splits the heads and the hidden units. So every block takes four all-reduces over `model`:
+#   two in the forward pass, of activations, and two in the backward pass, of their gradients.
+#   All four have the same size, and they come in every micro-batch.
+# - *Gradients of weights.* `batch` splits the examples. So the gradient of every weight takes an all-reduce over `batch`.
 #   It comes once a step, because each device first adds up its own gradients over all micro-batches.
 #
-# Devices that together hold one copy of the network are a **data-parallel replica**. (In {lesson:strategies}, a replica was a single device.)
-# From here on, `tensor` is the number of devices in a replica, and `data` is the number of replicas. Papers write $t$ and $d$ for them.
-# So `tensor` is the size of `model`, and `data` is the size of `batch`.
-#
-# A plan has two more numbers: the **micro-batch size**, which is how many examples a replica takes at a time,
-# and the number of micro-batches in a step. The `Plan` of earlier lessons held a mesh and a dictionary. Ours holds just these four numbers:
+# Let's work this out for the network of the explorer. It has 40 blocks, and 48 heads in each:
 
 
-# %% plan
+# %% network
 @dataclass
 class Network:
     blocks: int
@@ -349,6 +347,23 @@ class Network:
     heads: int
 
 
+SEQUENCE = 2048  # tokens of an example
+VOCABULARY = 51200
+
+network = Network(blocks=40, width=6144, heads=48)
+
+# %% plan-text [markdown]
+# Next comes the plan. On the explorer's mesh, eight devices together hold one copy of the network.
+# Such a group is a **data-parallel replica**. In {lesson:strategies} a replica was a single device, and now it is a group of them.
+# From here on, `tensor` is the number of devices in a replica, and `data` is the number of replicas. Papers write $t$ and $d$ for them.
+# So `tensor` is the size of `model`, and `data` is the size of `batch`.
+#
+# In a step, a replica takes one micro-batch after another. So a plan needs two more numbers:
+# how many examples are in a micro-batch, the **micro-batch size**, and how many micro-batches there are.
+# These four numbers are all that this `Plan` holds:
+
+
+# %% plan
 @dataclass
 class Plan:
     data: int
@@ -357,17 +372,14 @@ class Plan:
     microbatches: int
 
 
-SEQUENCE = 2048  # tokens of an example
-VOCABULARY = 51200
-
-network = Network(blocks=40, width=6144, heads=48)
 plan = Plan(data=8, tensor=8, examples=2, microbatches=32)
 
 # %% machine-text [markdown]
-# That is the network of the explorer, on its mesh. We take smaller micro-batches than the explorer does, for a reason that you will see.
-# A step has 8 replicas × 2 examples × 32 micro-batches, which is 512 examples.
+# A step has 8 replicas × 32 micro-batches × 2 examples, which is 512 examples.
+# Why a micro-batch has only 2 examples is a question of memory, and we come to it.
 #
-# Which of these devices share a node? The devices of a node have consecutive numbers, and so have the devices of a replica:
+# Which of these devices share a node? The devices of a node have consecutive numbers, and so have the devices of a replica.
+# Here are two nodes, for three values of `tensor`:
 
 # %% machine-picture
 from lessons.scale.how_long.step_pictures import nodes_of
@@ -375,15 +387,14 @@ from lessons.scale.how_long.step_pictures import nodes_of
 nodes_of([2, 8, 16])
 
 # %% machine-read [markdown]
-# - If `tensor` is 2, four replicas share a node. An all-reduce of activations stays in the node.
-#   Each group that all-reduces gradients has four of its members in every node.
-# - If `tensor` is 8, a replica fills a node. The activations still stay inside.
-#   But the members of a group that all-reduces gradients are all in different nodes.
-# - If `tensor` is 16, a replica fills two nodes. Now the activations have to leave the node.
+# Look at the colors first. They show who adds up activations.
+# If `tensor` is 2 or 8, a replica stays inside a node, and so do its activations. If `tensor` is 16, a replica fills two nodes, and its activations have to leave the node.
 #
-# `all_reduce` needs two numbers: how many members of the group share a node, and how many nodes the group spans.
-# We get the first as a greatest common divisor.
-# For powers of two and multiples of eight it is exact, and otherwise it is an approximation:
+# The thick edges show who adds up gradients with device 0: one device of each replica.
+# If `tensor` is 2, four of them share each node. If `tensor` is 8, all of them are in different nodes.
+#
+# So for each kind of all-reduce, you need two numbers: how many devices of the group are in each node, and over how many nodes the group is spread.
+# Say that a node has room for `room` of them:
 
 # %% machine
 NODE = 8  # devices in a node
@@ -396,18 +407,23 @@ def spread(devices, room):
     return per_node, nodes
 
 
-for tensor in [2, 8, 16, 12]:
+for tensor in [2, 8, 16]:
     per_node, nodes = spread(tensor, NODE)
     print(f"tensor {tensor:2}: {per_node} in each node, nodes: {nodes}")
 
-# %% exchange-text [markdown]
-# The first three are as in the picture. The last one is an approximation: really, twelve devices have eight in one node and four in another.
+# %% note-spread [markdown]
+# Why a greatest common divisor?
 #
-# What does a planner need to know about a machine? Its memory, its links, and how fast it computes.
-# An A100 has a peak of 312 · 10¹² FLOPs a second, but no training run reaches the peak.
-# We take 52 % of it. This is the only number in the planner that is *fitted*:
-# we chose it so that the planner of {lesson:stages} comes within 1 % of a published run of this very network, on 256 A100s.
-# That lesson also compares its planner with nine other runs.
+# `all_reduce` needs equally many devices in each node. For powers of two and for multiples of eight, the greatest common divisor says how many they are.
+# For other numbers, it is an approximation. Take twelve devices: really, eight of them are in one node and four in another.
+# `spread(12, 8)` puts four into each of three nodes.
+
+# %% a100-text [markdown]
+# The planner still has to know the machine: how fast it computes, how much memory it has, and its links.
+#
+# An A100 has a peak of 312 · 10¹² FLOPs a second, but no training run reaches the peak. We take 52 % of it.
+# This is the only number in the planner that we *fitted*. We chose it so that the planner, as {lesson:stages} completes it,
+# reproduces one published run of this very network, on 256 A100s, to within 1 %.
 
 
 # %% a100
@@ -422,17 +438,26 @@ class Machine:
 PEAK_SHARE = 0.52  # fitted to one run
 A100 = Machine(PEAK_SHARE * 312e12, 80e9, INSIDE, BETWEEN)
 
-# %% activations-text [markdown]
-# Now for the activations. In mixed precision, an element takes 2 bytes:
+# %% one-text [markdown]
+# Now for the activations. A micro-batch has 2 × 2,048 tokens. Each token has 6,144 features, and in mixed precision a feature takes 2 bytes.
+# So one all-reduce carries 50 MB. How long does it take?
 
 
-# %% exchange tags=["modelled"]
+# %% one tags=["modelled"]
 def over_tensor(machine, plan, num_bytes):
     per_node, nodes = spread(plan.tensor, NODE)
     links = machine.inside, machine.between
     return all_reduce(per_node, nodes, num_bytes, *links)
 
 
+one = over_tensor(A100, plan, 2 * 2048 * 6144 * 2)
+print(f"{1000 * one:.2f} ms")
+
+# %% exchange-text [markdown]
+# That isn't much. But each of the 40 blocks makes four of them, in each of the 32 micro-batches:
+
+
+# %% exchange tags=["modelled"]
 def tensor_seconds(network, machine, plan):
     # In one micro-batch
     tokens = plan.examples * SEQUENCE
@@ -441,15 +466,15 @@ def tensor_seconds(network, machine, plan):
     return times * over_tensor(machine, plan, num_bytes)
 
 
-one = tensor_seconds(network, A100, plan)
-print(f"activations, a micro-batch: {one:.3f} s")
-print(f"activations, 32 of them:    {32 * one:.2f} s")
+activations = tensor_seconds(network, A100, plan)
+print(f"a micro-batch: {activations:.3f} s")
+print(f"32 of them:    {32 * activations:.2f} s")
 
 # %% exchange-read [markdown]
-# A micro-batch makes 160 all-reduces of 50 MB, and a step makes 5,120. They take 2.1 s.
+# A step makes 5,120 of these all-reduces, and they take 2.1 s.
 #
-# Next come the gradients, one for each parameter that a device holds.
-# A block has 12 · width² parameters: 4 · width² in attention, and 8 · width² in the dense layers.
+# Next come the gradients. A device has one for each parameter that it holds, so we count those.
+# A block has 12 · width² parameters: 4 · width² in attention, and 8 · width² in the dense layers, which papers call the MLP.
 # In addition, there is the embedding of the vocabulary. A replica divides all of them among its `tensor` devices:
 
 
@@ -461,11 +486,12 @@ def parameters_held(network, plan):
 
 
 parameters = parameters_held(network, plan)
-print(f"parameters on a device: {parameters / 1e9:.1f} billion")
+print(f"{parameters / 1e9:.1f} · 10⁹")
 
 # %% gradients-text [markdown]
-# Each gradient is added up over a group that has one device of every replica.
-# How many of these devices share a node? As many as there are replicas in a node:
+# These 2.3 billion gradients take 2 bytes each, and a device adds them up with its partners.
+# Its partners are one device from each replica, so a node holds as many of them as it holds replicas.
+# In our plan that is a single one, because a replica fills its node. If a replica is larger than a node, it is still one, and `max` takes care of that:
 
 
 # %% gradients tags=["modelled"]
@@ -483,21 +509,22 @@ def gradient_seconds(network, machine, plan):
 
 
 gradients = gradient_seconds(network, A100, plan)
-print(f"gradients, once a step: {gradients:.2f} s")
+print(f"{gradients:.2f} s")
 
 # %% gradients-read [markdown]
-# The gradients of 2.3 billion parameters take up 4.6 GB. All of this leaves the node, and it takes 0.32 s.
-# The activations stay in the node, but they come 5,120 times. They take more than six times as long.
+# All 4.6 GB leave the node, and yet they take only 0.32 s.
+# Each all-reduce of activations is far smaller, and it stays in the node, on links that are ten times as fast.
+# But there are 5,120 of them, and together they take more than six times as long as the gradients.
 #
-# Together that is 2.4 s. Is that a lot? It depends on how long the devices compute.
+# In all, a device communicates for 2.4 s in each step. Whether that is a lot depends on how long it computes.
 
 # %% note-others [markdown]
 # What do we leave out?
 #
 # We leave out the all-reduces of the logits, of the loss and of the embedding. They come once for the whole network, and not once for each block.
 #
-# We also count the matrix of the embedding only once, though the logits need a matrix of the same size. Many networks use one matrix for both,
-# and the published networks below are counted like that, too. The explorer counts both, so its parameters take up about 2 % more.
+# We also count the matrix of the embedding only once, though the logits need a matrix of the same size.
+# Many networks use one matrix for both, and the published networks below are counted like that, too.
 #
 # Our gradients take 2 bytes each. Megatron-LM, for example, keeps the gradients of bfloat16 weights in float32, and adds them up like that.
 # Then a parameter takes 18 bytes of memory, and its gradient 4 bytes in an all-reduce.
@@ -505,11 +532,14 @@ print(f"gradients, once a step: {gradients:.2f} s")
 # %% arithmetic-text [markdown]
 # ## How long do the devices compute?
 #
-# In the forward pass, each token takes one multiplication and one addition for each weight. That is 2 FLOPs.
-# Attention also has two products without weights. In these, each token meets all 2,048 tokens of its example.
+# Follow one token through the forward pass. It takes part in three kinds of products:
 #
-# In the backward pass, each product of the forward pass needs two others: one for the gradient of each factor.
-# So the backward pass takes twice the FLOPs of the forward pass, and a step takes three times as many:
+# - *With the weights of each block.* Every weight takes one multiplication and one addition, which is 2 FLOPs.
+# - *In attention*, where its query meets 2,048 keys, and its attention weights meet 2,048 values.
+# - *With the unembedding*, also called the LM head, which makes a logit for each of the 51,200 tokens of the vocabulary.
+#
+# In the backward pass, each of these products needs two others: one for the gradient of each factor.
+# So the backward pass takes twice the FLOPs of the forward pass, and both together take three times as many:
 
 
 # %% arithmetic tags=["modelled"]
@@ -529,9 +559,9 @@ def compute_seconds(network, machine, plan):
     return flops / machine.flops
 
 
-one = compute_seconds(network, A100, plan)
-print(f"a micro-batch: {one:.3f} s")
-print(f"32 of them:    {32 * one:.1f} s")
+compute = compute_seconds(network, A100, plan)
+print(f"a micro-batch: {compute:.3f} s")
+print(f"32 of them:    {32 * compute:.1f} s")
 
 # %% step-text [markdown]
 # Now you have all three parts of a step. Put them together:
@@ -548,54 +578,64 @@ def step_seconds(network, machine, plan):
     return plan.microbatches * (compute + activations) + gradients
 
 
-compute = compute_seconds(network, A100, plan)
-activations = tensor_seconds(network, A100, plan)
-gradients = gradient_seconds(network, A100, plan)
 step_over_time(compute, activations, 32, gradients)
 
-# %% arithmetic-read [markdown]
+# %% step-read [markdown]
 # A step takes 14.2 s. For 2.4 s of that time, no device computes.
-# The picture puts all the all-reduces of a micro-batch together. In fact each block has its own four.
+# The picture draws all the all-reduces of a micro-batch in one piece, though in fact each block has its own four.
 #
 # Does the explorer agree?
 
 # %% beside tags=["modelled"]
 from lessons.scale.how_long.step_pictures import steps_beside
 
-step = {
+planned = {
     "computing": 32 * compute,
     "model": 32 * activations,
     "batch": gradients,
 }
-explorer = {"computing": 11.4, "model": 1.96, "batch": 0.339}
-steps_beside({"explorer": explorer, "planner": step})
+explored = {"computing": 11.4, "model": 1.96, "batch": 0.339}
+steps_beside({"explorer": explored, "planner": planned})
 
 # %% beside-read [markdown]
-# A few short functions come within 4 % of the explorer.
-# The explorer takes more into account, such as the time in which a device reads and writes its own memory.
-# It also assumes 57 % of the peak, because it was fitted to a different run, and its micro-batches are larger.
+# It does. With a few short functions, your step comes within 4 % of the explorer's, and no part of it is more than 9 % off.
+
+# %% note-shares [markdown]
+# Why don't the two agree completely, and what are 45, 52 and 57 %?
 #
-# Now look at the plan once more. Eight devices share a replica. With two devices in a replica, the activations would take less time.
-# So why eight?
+# All three percentages are shares of the devices' peak. You meet them in different places:
 #
+# - *52 %* is how fast your planner computes. It was fitted to one published run.
+# - *57 %* is how fast the explorer computes its matrix products. It was fitted to another run.
+#   On top of that, the explorer counts the time in which a device reads and writes its own memory.
+# - *45 %* is what the explorer prints for its plan. It is a share of the *whole step*, in which the devices also communicate.
+#   Papers call this the **model FLOPs utilization** (MFU). For your planner's step it is 43 %.
+#
+# There are two smaller differences. The explorer's micro-batches are larger, and it also counts the second matrix of the vocabulary.
+
+# %% fit-heading [markdown]
 # ## Does it fit?
 #
-# The reason is memory. Each parameter takes 16 bytes, as you know from {lesson:zero_and_fsdp}:
+# Look at the plan once more. Eight devices share a replica, although with two of them the activations would take less time.
+#
+# The reason is memory. Each parameter takes 16 bytes, as you know from {lesson:zero_and_fsdp}.
+# For the 2.3 billion parameters of a device, that makes:
 
 # %% state
 BYTES = {"variables": 2, "gradients": 2, "optimizer": 12}
 
-parameters = parameters_held(network, plan)
-for name, num_bytes in BYTES.items():
-    print(f"{name:9} {num_bytes * parameters / 1e9:4.1f} GB")
+state = sum(BYTES.values()) * parameters
+print(f"{state / 1e9:.1f} GB")
 
 # %% memory-text [markdown]
-# That makes 36.9 GB. Then there are the activations, which a device keeps until the backward pass.
-# [Korthikanti and others](https://arxiv.org/abs/2205.05198) have worked out how many bytes they take.
+# Then there are the activations, which a device keeps until the backward pass.
+# [Korthikanti and others](https://arxiv.org/abs/2205.05198) have worked out how many bytes they take:
 #
 # - A block keeps 34 bytes for every feature of every token.
 #   Tensor parallelism splits 24 of these bytes among its devices. The other 10 stay on each device.
 # - Attention keeps 5 bytes for every pair of tokens, in each head. Tensor parallelism splits the heads.
+#
+# The logits come on top, once for the whole network. Here is the sum for our micro-batch of two examples:
 
 # %% memory
 FEATURE_SPLIT = 24  # bytes for a feature of a token
@@ -613,6 +653,17 @@ def activation_bytes(network, plan):
     return network.blocks * (features + pairs) + logits
 
 
+print(f"{activation_bytes(network, plan) / 1e9:.1f} GB")
+
+# %% held-text [markdown]
+# So a device holds 36.9 GB for its parameters and 23.2 GB of activations. That fits into 80 GB.
+# Could a micro-batch be larger? Here are one, two and four examples, with the line at 80 GB:
+
+
+# %% held
+from lessons.scale.plan_bars import plans_against_memory
+
+
 def memory_held(network, plan):
     parameters = parameters_held(network, plan)
     held = {}
@@ -622,23 +673,21 @@ def memory_held(network, plan):
     return held
 
 
-print("examples  activations       all")
+rows = []
 for examples in [1, 2, 4]:
-    plan = Plan(
-        data=8,
-        tensor=8,
-        examples=examples,
-        microbatches=64 // examples,
-    )
-    held = memory_held(network, plan)
-    activations = held["activations"] / 1e9
-    everything = sum(held.values()) / 1e9
-    print(f"{examples:8} {activations:9.1f} GB {everything:6.1f} GB")
+    each = Plan(8, 8, examples, 64 // examples)
+    label = f"examples = {examples}"
+    rows.append((label, memory_held(network, each)))
 
-# %% memory-read [markdown]
-# So a replica can take two examples at a time. With four, a device would need 83.3 GB, and it has 80.
+plans_against_memory(rows, A100.memory)
+
+# %% held-read [markdown]
+# With four examples, a device would need 83.3 GB. So two is the most, and that is why our plan has two.
+
+# %% note-activations [markdown]
+# Then how can the explorer take eight?
 #
-# But the explorer took eight. Its activations for eight examples take up 32.5 GB, which is 4 GB for each. Ours take up 11.6 GB for each. There are two reasons:
+# Its activations for eight examples take up 32.5 GB, which is 4 GB for each. Ours take up 11.6 GB for each. There are two reasons:
 #
 # - The explorer's network has no dropout. The 34 bytes and the 5 bytes include what dropout has to keep.
 # - The explorer also uses sequence parallelism, which splits the other 10 bytes as well. {Lesson:transformer_block} has a note on it.
@@ -646,35 +695,34 @@ for examples in [1, 2, 4]:
 # So your planner will drop some plans that fit in the explorer.
 
 # %% sizes-text [markdown]
-# Back to the question: why eight devices in a replica? Here are five meshes, with one example at a time.
-# Each label has the time of a step, and the line is at 80 GB:
-
+# Now you can see why a replica takes eight devices. Here are five meshes, with one example at a time.
+# Each label has the time of a step:
 
 # %% sizes tags=["modelled"]
-from lessons.scale.plan_bars import plans_against_memory
-
 rows = []
 for tensor in [1, 2, 4, 8, 16]:
     data = 64 // tensor
     each = Plan(data, tensor, examples=1, microbatches=512 // data)
     seconds = step_seconds(network, A100, each)
-    label = f"tensor {tensor}: {seconds:.1f} s"
+    label = f"tensor = {tensor}: {seconds:.1f} s"
     rows.append((label, memory_held(network, each)))
 
 plans_against_memory(rows, A100.memory)
 
 # %% sizes-read [markdown]
 # Read the labels from top to bottom: each step is slower than the one above it.
-# With the whole network on every device, a step would take 12.4 s. But each device would have to hold 353 GB, and even half of the network takes 179 GB.
-# With `tensor` 4, a device needs 92 GB, so that doesn't fit either. With `tensor` 8 it does.
-# With `tensor` 16 there is plenty of room. But now all activations leave the node, and a step takes 19.8 s instead of 14.5 s.
+# With the whole network on every device, a step would take only 12.4 s. But each device would have to hold 353 GB.
+# The first plan that fits has `tensor` 8. With `tensor` 16 there is plenty of room, but now all activations leave the node,
+# and a step takes 19.8 s instead of 14.5 s.
 #
-# So on 64 devices, *split the network over as many devices as memory demands, and no more*. That keeps each replica inside a node.
-# All remaining devices go to data parallelism. How many replicas are worth having?
+# So on 64 devices, *split the network over as many devices as memory demands, and no more*.
+# All remaining devices go to data parallelism.
 #
 # ## When are there too many devices?
 #
-# Keep the network, the batch and `tensor` 8, and add replicas. How long do the devices compute in a step, and how long do their gradients take?
+# More devices then mean more replicas, and at some point another replica hardly helps.
+# To find that point, keep the network, the batch and `tensor` 8, and add replicas. More devices for the same batch: papers call this *strong scaling*.
+# Here is how long the devices compute in a step, and how long their gradients take:
 
 # %% crossing tags=["modelled"]
 from lessons.scale.how_long.step_pictures import (
@@ -701,13 +749,14 @@ compute_against_gradients(computing, adding_up, counts)
 
 # %% crossing-read [markdown]
 # With twice as many devices, each has half as many tokens, so it computes for half the time.
-# But each device has as many gradients as before, so their all-reduce takes as long as before.
-# At about 2,048 devices, the lines cross. Beyond that, the devices exchange gradients for longer than they compute.
+# But each device has as many gradients as before, so their all-reduce takes about as long as before.
+# At about 2,048 devices, the lines cross. Beyond that, the devices exchange gradients for longer than they compute: the step is communication-bound.
 #
-# The number of tokens per replica at which the lines cross is its **critical batch**. You can work it out without the picture.
-# (This isn't the critical batch size of {lesson:faster}. A note below compares the two.)
+# So a replica needs a certain number of tokens in each step, or its devices mostly wait.
+# We call this number its **break-even batch**: with so many tokens, computing takes just as long as exchanging the gradients.
+# You can work it out without the picture.
 
-# %% predict-critical [markdown]
+# %% predict-break-even [markdown]
 # Replicas of eight A100s, each in a node of its own, train with data parallelism.
 # For each parameter that it holds, a device performs 6 FLOPs for each token, at 162 · 10¹² FLOPs a second.
 # Once a step, it also sends the 2 bytes of the parameter's gradient about twice, over a link of 25 GB/s.
@@ -722,8 +771,8 @@ compute_against_gradients(computing, adding_up, counts)
 #   400,000 tokens take 2.4 million FLOPs, and these take about 15,000 ps. Sending the gradient takes only 160 ps.
 
 
-# %% reveal-critical
-def critical_tokens(network, machine):
+# %% reveal-break-even
+def break_even_tokens(network, machine):
     # One example for each of many replicas, a node to a replica
     plan = Plan(data=512, tensor=8, examples=1, microbatches=1)
     compute = compute_seconds(network, machine, plan)
@@ -731,10 +780,10 @@ def critical_tokens(network, machine):
     return SEQUENCE * gradients / compute
 
 
-tokens = critical_tokens(network, A100)
-reveal("how_long-critical", 1000 * round(tokens / 1000))
+tokens = break_even_tokens(network, A100)
+reveal("how_long-break-even", 1000 * round(tokens / 1000))
 
-# %% critical-read [markdown]
+# %% break-even-why [markdown]
 # 4,100 tokens are two of our examples. So a batch of 512 examples is enough for 256 replicas, which are the 2,048 devices of the picture.
 # That is the main reason why the explorer's curve bends. To use more devices well, you need a larger batch.
 #
@@ -750,21 +799,23 @@ H100 = Machine(
 )
 
 for name, machine in [("A100", A100), ("H100", H100)]:
-    tokens = critical_tokens(network, machine)
-    print(f"{name}: {round(tokens, -2):,.0f} tokens")
+    tokens = break_even_tokens(network, machine)
+    print(f"{name}: {round(tokens, -2):,.0f}")
 
 # %% h100-read [markdown]
-# The critical batch grows from two examples to three.
-# An H100 takes a third of the time for its tokens, but half of the time for its gradients. So each replica needs more tokens.
+# On H100s, a replica needs about three examples instead of two.
+# An H100 gets through its tokens in a third of the time, but exchanging the gradients still takes half. So a faster device needs more tokens to stay busy.
 
 # %% note-critical [markdown]
-# *Critical batch size* also means something else.
+# Isn't this called *critical batch size*?
 #
-# [McCandlish and others](https://arxiv.org/abs/1812.06162) call *critical batch size* the size of the whole batch beyond which more examples
-# save hardly any steps. That is the critical batch size of {lesson:faster}. It depends on the data and on the network, but not on the devices.
+# Some authors do call it that. But in {lesson:faster}, the critical batch size was something else:
+# the size of the whole batch beyond which more examples save hardly any steps
+# ([McCandlish and others](https://arxiv.org/abs/1812.06162)). It depends on the data and on the network, but not on the devices.
 #
-# Theirs is an upper limit for the whole batch. Ours is a lower limit for the share of a replica.
-# Divide theirs by ours, and you know about how many replicas are worth having.
+# You need both. The critical batch size says how large the whole batch should be at most.
+# The break-even batch says how large the share of a replica should be at least.
+# So the first, divided by the second, is about how many replicas are worth having.
 
 # %% planner-text [markdown]
 # ## Your planner
@@ -823,17 +874,17 @@ def ranked(network, machine, plans):
 
 plans = plans_for(network, 64, 512)
 found = ranked(network, A100, plans)
-print(f"{len(found)} of {len(plans)} plans fit")
+print(f"{len(found)} / {len(plans)}")
 for seconds, plan in found[:3]:
     print(f"{seconds:.1f} s  {plan}")
 
 # %% fastest-read [markdown]
-# Your planner agrees with the explorer about the mesh: 8 × 8. It finds 5 plans that fit. The explorer found 9, because its activations are smaller.
+# Of 30 plans, 5 fit. The explorer found 9, because its activations are smaller. But the fastest plan has the mesh 8 × 8 in both.
 #
-# The second plan has the same mesh, with one example at a time. It makes twice as many all-reduces of half the size, so it waits for twice as many latencies, and takes 0.3 s longer.
-# The third has a replica on sixteen devices, and its activations leave the node.
+# The second plan has the same mesh, with one example at a time. It makes twice as many all-reduces of half the size,
+# so it waits for twice as many latencies. The third has a replica on sixteen devices, and its activations leave the node.
 #
-# So the fastest plan splits the network over as many devices as memory demands, and no more. Is that so on any number of devices?
+# So the fastest plan has the smallest replicas that fit. Is that so on any number of devices?
 
 # %% predict-many [markdown]
 # On 64 A100s, the fastest plan for a network of 18 billion parameters has `tensor` 8: eight devices share one copy of the network, and they are all in one node.
@@ -844,7 +895,7 @@ for seconds, plan in found[:3]:
 #   With more devices, there are more replicas. But each device holds as much as before, and with `tensor` 4 that is 92 GB.
 # - [ ] `8`
 #   That plan fits, and its activations stay inside the node. But it has 512 replicas with a single example each,
-#   and that is only half of the critical batch. Their gradients take twice as long as computing.
+#   and that is only half of the break-even batch. Their gradients take twice as long as computing.
 # - [x] `16`
 #   Each device then holds half as many parameters, so its gradients take half as long. The activations now leave the node.
 #   But a replica has only two examples, so there are few activations to exchange.
@@ -858,57 +909,52 @@ reveal("how_long-many", fastest.tensor)
 # A replica would fit into one node, and yet it spans two in the fastest plan. How long does each part of the step take, in both plans?
 
 # %% many tags=["modelled"]
+steps = {}
 for tensor, examples in [(8, 1), (16, 2)]:
     plan = Plan(4096 // tensor, tensor, examples, microbatches=1)
-    compute = compute_seconds(network, A100, plan)
-    activations = tensor_seconds(network, A100, plan)
-    gradients = gradient_seconds(network, A100, plan)
-    print(f"tensor {tensor}")
-    print(f"  computing   {compute:.2f} s")
-    print(f"  activations {activations:.2f} s")
-    print(f"  gradients   {gradients:.2f} s")
+    steps[f"tensor = {tensor}"] = {
+        "computing": compute_seconds(network, A100, plan),
+        "model": tensor_seconds(network, A100, plan),
+        "batch": gradient_seconds(network, A100, plan),
+    }
+
+steps_beside(steps)
 
 # %% many-read [markdown]
-# In both plans, a device computes for 0.18 s. With `tensor` 16, its activations take 0.07 s longer, but its gradients take half as long, 0.18 s instead of 0.37 s.
+# The devices compute for 0.18 s in both plans. With `tensor` 16, the activations take 0.07 s longer, but the gradients take half as long, 0.18 s instead of 0.37 s.
 #
-# Why was it different on 64 devices? There, a replica took 64 examples in each step, and now it takes one or two.
-# Activations are exchanged for each example, but gradients once a step.
-# The fewer examples a replica has, the more of its time goes to gradients. And with a larger `tensor`, a device has fewer gradients.
+# Why was it different on 64 devices? There, a replica took 64 examples in each step. Now it takes one or two.
+# Activations are exchanged for each example, but gradients only once a step. So the fewer examples a replica has, the more its gradients count.
+# And the larger `tensor` is, the fewer gradients each device has to exchange.
 #
-# So split the network no further than memory demands *while each replica has plenty of tokens*.
-# Near the critical batch, let your planner also try plans that split it over more devices.
-# The explorer does the same. Choose 4,096 devices at the top of this lesson, and its mesh is `batch` 256 × `model` 16.
+# So the rule holds *while each replica has plenty of tokens*. Near the break-even batch, a larger replica can be faster.
+# Your planner finds that out because it tries every `tensor`, and so does the explorer: choose 4,096 devices at the top of this lesson, and its mesh is `batch` 256 × `model` 16.
 #
-# Now for the two numbers that you wrote down. Here is the explorer once more, with the largest network and 4,096 H100s:
+# Now for the devices and the seconds that you wrote down. Here is the explorer once more, with the largest network and 4,096 H100s:
 
 # %% largest-explorer tags=["modelled"]
 TensorAndDataExplorer("146", "H100", devices=4096)
 
 # %% largest-text [markdown]
-# The first number is 32, the size of `model`. For the second, take the upper bar: of 1.54 s, the devices compute for only 0.44 s.
+# One copy of the network is spread over 32 devices, the size of `model`. And the upper bar says that they compute for only 0.44 s of 1.54 s.
 #
-# Why 32? How much would a device hold if 16, 32 or 48 devices shared this network?
+# The 32 must come from memory. Here is what each device would hold for its parameters if 16 or 32 devices shared this network:
 
 # %% largest
 largest = Network(blocks=80, width=12288, heads=96)
 
-for tensor in [16, 32, 48]:
+for tensor in [16, 32]:
     plan = Plan(data=1, tensor=tensor, examples=1, microbatches=1)
-    parameters = 16 * parameters_held(largest, plan) / 1e9
-    activations = activation_bytes(largest, plan) / 1e9
-    print(f"tensor {tensor}: parameters {parameters:5.1f} GB, ", end="")
-    print(f"activations {activations:4.1f} GB")
+    state = 16 * parameters_held(largest, plan)
+    print(f"tensor {tensor}: {state / 1e9:5.1f} GB")
 
 # %% largest-read [markdown]
-# With 16 devices, each would hold 146 GB for the parameters alone.
-# With 32 devices, the parameters leave 7 GB for activations. The explorer needs only 4 of these, because it has no dropout and splits all activations.
+# On 16 devices, the parameters alone don't fit. On 32, they leave 7 GB for activations, and the explorer needs only 4. So a replica takes 32 devices, which are four nodes.
 #
-# And why do the devices compute for so little of the step? 32 devices are four nodes, so every all-reduce of activations leaves the node. It all takes 0.72 s.
-# And 512 examples over 128 replicas are only four examples for each. That is little to compute, and the gradients take nearly as long, 0.38 s.
+# That explains the seconds, too. Every all-reduce of activations leaves the node, and together they take 0.72 s.
+# And 128 replicas get only four of the 512 examples each. That is little to compute, so the gradients, with 0.38 s, take nearly as long.
 #
-# In your own planner, 32 devices are not enough. Each keeps 27 GB of activations, mostly the 10 bytes for a feature that tensor parallelism doesn't split.
-# The next divisor of the 96 heads is 48, and with 48 devices the network fits. But 48 doesn't divide 4,096.
-# So for 4,096 devices, your planner finds no plan at all.
+# Memory forces the replicas out of their nodes, and there the devices mostly wait. You may doubt that such networks are really trained like this.
 
 # %% true-text [markdown]
 # ## Is any of this true?
@@ -916,38 +962,44 @@ for tensor in [16, 32, 48]:
 # So far we have compared one calculation with another. Now let's compare yours with a measurement.
 #
 # Narayanan and others trained this largest network, 145.6 billion parameters, on 1,536 A100s.
-# They report 148 · 10¹² FLOPs a second for each device. From their figures, a step of 2,304 examples takes 24.8 s. (If you divide the FLOPs of this lesson by 148 · 10¹², you get less: theirs compute every forward pass twice, and {lesson:stages} says why.)
-# What does your planner say?
+# By their figures, a step of 2,304 examples took 24.8 s. Here is what your planner says:
 
 # %% published tags=["modelled"]
 plans = plans_for(largest, 1536, 2304)
 seconds, plan = ranked(largest, A100, plans)[0]
-
-print(plan)
-print(f"{seconds:.1f} s, {seconds / 24.8:.2f} times the published time")
+print(f"{seconds:.1f} s  {plan}")
 
 compute = compute_seconds(largest, A100, plan)
 activations = tensor_seconds(largest, A100, plan)
-step = {
+planned = {
     "computing": plan.microbatches * compute,
     "model": plan.microbatches * activations,
     "batch": gradient_seconds(largest, A100, plan),
 }
-steps_beside({"planner": step, "published": {"whole": 24.8}})
+steps_beside({"planner": planned, "published": {"whole": 24.8}})
 
 # %% published-read [markdown]
-# Your planner's best step takes 1.61 times as long as the one that they really ran!
+# Your planner's best step takes 39.9 s. That is 1.61 times as long as the step that they really ran!
 #
-# Computing isn't to blame. It takes 17.0 s of their 24.8 s. But the activations take another 22.4 s, and the gradients 0.47 s.
-# A replica has 48 devices, because it doesn't fit on 32. And 48 devices span six nodes, so all activations go between nodes.
+# Computing isn't to blame. It takes 17.0 s, well below their 24.8 s. But the activations take another 22.4 s.
+# In your planner, a replica doesn't even fit on 32 devices, so it has 48. These span six nodes, and all activations go between nodes.
 #
 # Narayanan and others had the same devices, the same links and the same 80 GB. So they must know a way to split a network
-# that your planner doesn't know. Which one? That is the question of {lesson:stages}.
+# that your planner doesn't know. In {lesson:stages} we go and find it.
 
 # %% note-true [markdown]
-# And how good is the explorer?
+# Why 48 devices and not 32, and where do the 24.8 s come from?
 #
-# It predicted steps on virtual CPUs between 10 % too short and 16 % too long.
+# Your planner needs 48 devices where the explorer needs 32, because its activations are larger. The note under *Does it fit?* says why.
+# On each of 32 devices, they would take up 27 GB.
+#
+# For 4,096 devices, your planner finds no plan at all. There `tensor` must be a power of two: 32 is too small, and 64 doesn't divide the 96 heads.
+#
+# The 24.8 s are calculated from the paper, which reports 148 · 10¹² FLOPs a second for each device.
+# These runs compute every forward pass twice, and the paper counts it twice. {Lesson:stages} says why they do it.
+# If you divide the FLOPs of this lesson by 148 · 10¹², you get less.
+#
+# And how good is the explorer? It predicted steps on virtual CPUs between 10 % too short and 16 % too long.
 # But virtual CPUs have no links, so that says nothing about its latencies and bandwidths.
 # The page *How good is the model?* has all the published runs that we found.
 
@@ -964,7 +1016,7 @@ steps_beside({"planner": step, "published": {"whole": 24.8}})
 #   A small one takes as many latencies as there are messages that must follow one another.
 # - While each replica has plenty of tokens, split the network over as many devices as memory demands, and no more.
 #   With few tokens, gradients take most of the time, and more devices in a replica can be faster, even over two nodes.
-# - Below its critical batch, a replica exchanges gradients for longer than it computes. More devices then need a larger batch.
+# - Below its break-even batch, a replica exchanges gradients for longer than it computes. More devices then need a larger batch.
 
 # %% score
 score("how_long")

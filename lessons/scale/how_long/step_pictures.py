@@ -75,34 +75,38 @@ def step_over_time(compute: float, activations: float, microbatches: int, gradie
     ]
     parts = {"computing": microbatches * compute, "model": microbatches * activations, "batch": gradients}
     title = _("The time of a step")
-    drawings = [Drawing(_WIDTH, 2 * HEIGHT, tuple(nodes)), _key(parts)]
-    return headed(title, drawings, [*says, *_told(parts)], width=_WIDTH, says=says)
+    told = dict(zip(parts, _told(parts), strict=True))
+    drawings = [Drawing(_WIDTH, 2 * HEIGHT, tuple(nodes)), _key(told)]
+    return headed(title, drawings, [*says, *told.values()], width=_WIDTH, says=says)
 
 
 def steps_beside(steps: Mapping[str, Mapping[str, float]]) -> Figure:
     """Returns steps as bars under each other, cut into their parts where these are known.
 
     Args:
-        steps: by "explorer", "planner" or "published": the seconds of "computing", "model" and "batch", or
-            of the "whole".
+        steps: by "explorer", "planner", "published" or a name of their own: the seconds of "computing",
+            "model" and "batch", or of the "whole".
     """
     names = {"explorer": _("the explorer"), "planner": _("your planner"), "published": _("published")}
     full = max(sum(parts.values()) for parts in steps.values())
     drawings, lines = [], []
     for whose, parts in steps.items():
-        label, time = names[whose], time_text(sum(parts.values()))
-        nodes: list[Node] = [shapes.text(0, SIZE, label, size=SIZE)]
+        label, time = names.get(whose, whose), time_text(sum(parts.values()))
+        known = [] if _WHOLE in parts else _told(parts)
+        heading = labelled(label, _("; ").join(known)) if known else label
+        nodes: list[Node] = [shapes.text(0, SIZE, heading, size=SIZE)]
         x = 0.0
         for kind, seconds in parts.items():
             width = _BAR * seconds / full
             nodes += cell((x, SIZE + 6, width, HEIGHT), fill=COLOURS.get(kind, shapes.EMPTY))
             x += width
         nodes.append(shapes.text(x + 8, 2 * SIZE + 6, time, size=SIZE))
-        drawings.append(Drawing(_WIDTH, SIZE + 6 + HEIGHT, tuple(nodes)))
-        known = [] if _WHOLE in parts else _told(parts)
+        width = max(_WIDTH, text_width(heading, SIZE))
+        drawings.append(Drawing(width, SIZE + 6 + HEIGHT, tuple(nodes)))
         lines.append(labelled(label, labelled(time, _("; ").join(known)) if known else time))
     kinds = dict.fromkeys(kind for parts in steps.values() for kind in parts if kind != _WHOLE)
-    return headed(_("The time of a step"), [*drawings, _key(kinds)], lines, width=_WIDTH)
+    key = _key({kind: _words()[kind] for kind in kinds})
+    return headed(_("The time of a step"), [*drawings, key], lines, width=_WIDTH)
 
 
 def compute_against_gradients(
@@ -148,11 +152,10 @@ def _told(parts: Mapping[str, float]) -> list[str]:
     return [f"{_words()[kind]} {three_digits(seconds)} s" for kind, seconds in parts.items()]
 
 
-def _key(kinds: Mapping[str, object]) -> Drawing:
+def _key(names: Mapping[str, str]) -> Drawing:
     """Returns what the colours of these kinds stand for."""
     entries = []
-    for kind in kinds:
-        name = _words()[kind]
+    for kind, name in names.items():
         nodes = (*cell((0, 0, 16, HEIGHT), fill=COLOURS[kind]), shapes.text(22, 12, name, size=SIZE))
         entries.append(Drawing(24 + text_width(name, SIZE), HEIGHT, nodes))
     return arranging.flowing(entries, 12, _WIDTH)

@@ -1,1 +1,1 @@
-"""What the planner does not know: pipelines, ZeRO, overlap, recomputation."""
+"""What the planner does not know: pipelines and recomputation."""

@@ -1,9 +1,9 @@
-"""Pictures of `stages`: two ways to cut a network, what overlap cannot hide, planned and published times."""
+"""Pictures of `stages`: two ways to cut a network, and the planner's errors."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import matplotlib.figure
 
@@ -16,9 +16,6 @@ from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import Node, node, number
 
 _DEVICES, _CELL, _HEIGHT, _GAP, _SIZE = 4, 52.0, 24.0, 26.0, 12.0
-_SLOT = 30.0  # a block's backward pass
-_COMPUTE, _HIDDEN, _EXPOSED = *shapes.PALETTE[:2], shapes.ALARM
-_BLOCKS, _SHORT, _LONG = 8, 0.6, 1.4  # the exchange of a block, in slots
 
 Points = Sequence[tuple[float, float]]
 
@@ -70,47 +67,6 @@ def _block(at: int) -> str:
     return _("block {number}", number=at)
 
 
-def exposed_exchange() -> Figure:
-    """Returns two backward passes over time, one of which hides nearly all of its exchange."""
-    says = [
-        _("Upper lane: the backward pass of each block, the last block of the network first."),
-        _("Lower lane: the all-reduce of the gradients of that block. Red: exposed."),
-    ]
-    short, long = _("a short exchange"), _("a long exchange")
-    drawn = [
-        arranging.titled(short, _two_lanes(_SHORT)),
-        arranging.titled(long, _two_lanes(_LONG)),
-    ]
-    lines = [
-        labelled(short, _("only the all-reduce of the first block comes after the backward pass")),
-        labelled(long, _("the all-reduces go on after the backward pass")),
-    ]
-    return headed(_("What overlap hides"), drawn, [*says, *lines], width=620, says=says)
-
-
-def _two_lanes(exchange: float) -> Drawing:
-    names = [_("backward pass"), _("all-reduce")]
-    label = max(text_width(name, _SIZE) for name in names) + 10
-    nodes = [
-        shapes.text(0, lane * (_HEIGHT + 4) + _HEIGHT / 2 + 4, name, size=_SIZE)
-        for lane, name in enumerate(names)
-    ]
-    end = 0.0
-    for at in range(_BLOCKS):
-        block = Line(str(_BLOCKS - 1 - at))
-        nodes += cell((label + at * _SLOT, 0, _SLOT, _HEIGHT), block, fill=_COMPUTE)
-        start, end = max(at + 1.0, end), max(at + 1.0, end) + exchange
-        hidden = min(max(_BLOCKS - start, 0), exchange)
-        for begin, long, fill in (
-            (start, hidden, _HIDDEN),
-            (start + hidden, exchange - hidden, _EXPOSED),
-        ):
-            if long > 0:
-                place = label + begin * _SLOT, _HEIGHT + 4, long * _SLOT, _HEIGHT
-                nodes += cell(place, *([block] if long > exchange / 2 else []), fill=fill)
-    return Drawing(label + _SLOT * end, 2 * _HEIGHT + 4, tuple(nodes))
-
-
 def error_over_width(errors: Points) -> Picture:
     """Returns by how many percent planned steps are too long or too short, over the width of the network."""
     drawn = matplotlib.figure.Figure(figsize=(6, 3), layout="constrained")
@@ -124,29 +80,7 @@ def error_over_width(errors: Points) -> Picture:
     axes.set_ylabel(_("error of the planner (%)"))
     axes.grid(visible=True, alpha=0.3)
     told = [labelled(f"{width:,}", f"{error:+.0f} %") for width, error in errors]
-    return _picture(drawn, _("Picture: the planner's error over the width of the network."), told)
-
-
-def times_over_devices(times: Mapping[str, Points]) -> Picture:
-    """Returns the time of a step over the number of devices, a line for each name."""
-    drawn = matplotlib.figure.Figure(figsize=(6, 3), layout="constrained")
-    axes, told = drawn.subplots(), []
-    names = {"published": _("published"), "yours": _("your planner")}
-    for (name, points), (colour, dashes, marker) in zip(times.items(), STYLES, strict=False):
-        label = names.get(name, name)
-        axes.plot(*zip(*points, strict=True), color=colour, linestyle=dashes, marker=marker, label=label)
-        seconds = [f"{each:.1f} s ({devices:,})" for devices, each in points]
-        told.append(labelled(label, _(", ").join(seconds)))
-    axes.set_xticks([devices for devices, _seconds in next(iter(times.values()))])
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(_("devices"))
-    axes.set_ylabel(_("seconds of a step"))
-    axes.grid(visible=True, alpha=0.3)
-    axes.legend()
-    return _picture(drawn, _("Picture: the time of a step over the number of devices."), told)
-
-
-def _picture(drawn: matplotlib.figure.Figure, text: str, told: Sequence[str]) -> Picture:
+    text = _("Picture: the planner's error over the width of the network.")
     file = io.BytesIO()
     drawn.savefig(file)
     return Picture(file.getvalue(), join_sentences([text, _("; ").join(told)]), text)

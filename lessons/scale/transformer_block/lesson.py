@@ -3,7 +3,8 @@
 #
 # Take a transformer with 80 blocks and a width of 8,192, about the size of [Llama 3 70B](https://arxiv.org/abs/2407.21783).
 # In bfloat16, at two bytes an element, the weights of these blocks take 129 GB. A GPU often has only 80 GB of memory.
-# So you split every block over eight GPUs, and each of them holds 16 GB of weights. (What training adds, you split further, as in {lesson:zero_and_fsdp}.)
+# So you split every block over eight GPUs, and each of them holds 16 GB of weights.
+# (Gradients and the optimizer's state come on top. You split them further, as in {lesson:zero_and_fsdp}.)
 #
 # Eight such groups train together, 64 GPUs in all. In every step, each group gets one text of 8,192 tokens.
 # And in every step, each GPU sends 75 GB over the links of its group. That is more than four times the weights that it holds.
@@ -14,8 +15,8 @@
 # You could, with a pencil.
 # One question runs through this lesson: *what do devices exchange in a step of a transformer?*
 # A single rule answers it for every product in the network, forward and backward.
-# For two matrices, you know it from {lesson:communication}. Here you will find a form of it that fits any product, and you will write attention yourself.
-# Then you will predict all the collectives of a training step, to the byte.
+# For two matrices, you know the rule from {lesson:communication}. Here you extend it to any product.
+# You also write attention yourself. Then you predict all the collectives of a training step, to the byte.
 #
 # **After this lesson you can**
 #
@@ -126,12 +127,12 @@ x = random_tensor("bsd")
 up = random_tensor("df")
 
 # %% product-text [markdown]
-# In training, every product gives rise to three tensors. The forward pass computes the result.
-# The backward pass computes the gradients of the two factors, from the gradient of the result, which comes from the next layer.
-# Here there is no next layer, so we make up that gradient: a random tensor.
+# Training computes three tensors for every product. The forward pass computes its result.
+# In the backward pass, the next layer hands back the gradient of that result. From it come the gradients of the two factors.
 #
-# The gradient of a factor is a product, too. So `tf.einsum` can compute all three tensors, one by one.
-# Which collectives does each of them take?
+# Each of these gradients is a product, too: the gradient of `x`, for example, is the gradient of the result times `up`.
+# So `tf.einsum` can compute all three tensors. We have no next layer yet, so a random tensor stands in for what it hands back.
+# Which collectives does each of the three take?
 
 # %% three-products
 gradient = random_tensor("bsf")
@@ -156,8 +157,8 @@ for equation, first, second in [
 # A device holds 8 × 10 × 32 elements of the gradient of `x`, or 10,240 bytes,
 # and 32 × 64 elements of the gradient of `up`, or 8,192 bytes.
 #
-# What happens if a device has only some of the terms of a sum? Let's look at `down`,
-# which takes the hidden units back to features: `bsf,fd->bsd`. This time the *result* sums over `f`:
+# What happens if a device has only some of the terms of a sum? Let's look at `down`.
+# It takes the hidden units back to features: `bsf,fd->bsd`. This time it is the *result* that sums over `f`:
 
 # %% partial-sums
 from lessons.scale.transformer_block.picture import (
@@ -224,8 +225,8 @@ rule_picture()
 #
 # **Exercise 1.** Write `reduced_over(equation, splits)` for any product of two factors.
 # `equation` is the text that `tf.einsum` gets, and `splits` a dictionary such as ours.
-# Return a list of three sets of mesh dimensions: those over which you must all-reduce the gradient of the first factor,
-# the gradient of the second factor, and the result, in that order.
+# Return a list of three sets. The first has the mesh dimensions over which the gradient of the first factor must be all-reduced.
+# The second set is for the gradient of the second factor, and the third for the result.
 # For `"bsd,df->bsf"` and our plan, the list is `[{"model"}, {"batch"}, set()]`.
 
 # %% exercise-added
@@ -269,7 +270,7 @@ check("transformer_block-added", reduced_over)
 # Now for attention. Here every token attends to every token of its text. Surely that takes some communication?
 #
 # Let's watch a single head on a text of four tokens.
-# From the features of each token, the head makes three short vectors:
+# It makes three short vectors for each token, from the token's features:
 #
 # - The **query** says what the token is looking for.
 # - The **key** says what the token has to offer.
@@ -483,13 +484,13 @@ elements = sizes["d"] * (sizes["h"] // 2) * sizes["k"]
 print("query:", 4 * elements, "bytes on a device")
 
 # %% by-hand-read [markdown]
-# The all-reduce for the gradient of the input is one of the four over `model` that you have just met.
+# The gradient of the input is all-reduced over `model`: that is one of the four that you have just met.
 # The gradient of `query` is all-reduced over `batch`, and its payload is 2,048 bytes. The queries themselves take no all-reduce.
 #
-# Now do the same for the whole network.
-# Before the block, `embedding` and `position` turn each token and its position in the text into features.
-# After the block, `unembedding` makes a logit for each of the 12 tokens of the vocabulary.
-# Each row has the names of two factors and of the result, and then the letters:
+# Now do the same for the whole network. For that, we list its products.
+# Each row names the two factors and the result, and then gives the letters.
+# The last three rows are outside of the block: `embedding` and `position` turn each token and its position in the text into features,
+# and `unembedding` makes a logit for each of the 12 tokens of the vocabulary.
 
 # %% operations
 ATTENTION = [
@@ -514,15 +515,15 @@ AROUND = [
     ("x", "unembedding", "logits", "bsd,dv->bsv"),
 ]
 
-# %% all-reduces-text [markdown]
+# %% elements-text [markdown]
 # In two of the rows, the second tensor is added and not multiplied. The rule holds for these rows as well:
 # `up_bias` is added for every text and every token, so its gradient sums over `b` and `s`.
-# Whatever else the network does takes no collective: softmax, `gelu`, the means of RMSNorm and the residual connections sum over no letter that is split.
 #
-# Three products read `normed_1`, but its gradient is all-reduced once.
-# So we keep the payloads in a dictionary, where each name can occur only once for a mesh dimension.
+# The rule says over which mesh dimensions a tensor is all-reduced. For the payload, we also need to know how much of the tensor a device holds.
+# So multiply the sizes of its axes, and divide by the mesh dimensions that split them:
 
-# %% all-reduces
+
+# %% elements
 def elements_held(letters, sizes, mesh_sizes):
     elements = 1
     for axis in letters:
@@ -532,30 +533,44 @@ def elements_held(letters, sizes, mesh_sizes):
     return elements
 
 
+mesh_sizes = {"batch": 4, "model": 2}
+print(4 * elements_held("dhk", sizes, mesh_sizes))
+
+# %% all-reduces-text [markdown]
+# There are the 2,048 bytes of `query` again. Now go through the rows. Each of them has three tensors that may need an all-reduce.
+#
+# Three products read `normed_1`, but its gradient is all-reduced once.
+# A dictionary sees to that: a tensor is stored only once for a mesh dimension.
+
+
+# %% all-reduces
 def all_reduces(operations, sizes, mesh_sizes):
     payloads = {}
     for first, second, result, equation in operations:
-        factors, result_letters = equation.split("->")
-        first_letters, second_letters = factors.split(",")
+        factors, in_result = equation.split("->")
+        in_first, in_second = factors.split(",")
         of_first, of_second, of_result = rule(equation, splits)
-        for name, letters, dims in [
-            (f"gradient of {first}", first_letters, of_first),
-            (f"gradient of {second}", second_letters, of_second),
-            (result, result_letters, of_result),
-        ]:
-            for dim in dims:
-                elements = elements_held(letters, sizes, mesh_sizes)
-                payloads[name, dim] = elements
+
+        for dim in of_first:
+            elements = elements_held(in_first, sizes, mesh_sizes)
+            payloads[f"gradient of {first}", dim] = elements
+        for dim in of_second:
+            elements = elements_held(in_second, sizes, mesh_sizes)
+            payloads[f"gradient of {second}", dim] = elements
+        for dim in of_result:
+            elements = elements_held(in_result, sizes, mesh_sizes)
+            payloads[result, dim] = elements
     return payloads
 
+
 # %% predicted-text [markdown]
-# An element takes 4 bytes here. One more all-reduce isn't in the list: the loss is a mean over the texts,
-# so it is completed over `batch`. It is a single number.
+# The rows lack one sum that is split: the loss is a mean over the texts, so it is all-reduced over `batch`. It is a single number.
+# Nothing else in the network takes a collective. Softmax, `gelu`, the means of RMSNorm and the residual connections sum over no letter that is split.
+#
+# Here is everything that we expect:
 
 # %% predicted
-payloads = all_reduces(
-    BLOCK + AROUND, sizes, {"batch": 4, "model": 2}
-)
+payloads = all_reduces(BLOCK + AROUND, sizes, mesh_sizes)
 payloads["loss", "batch"] = 1
 
 for (name, dim), elements in payloads.items():
@@ -643,13 +658,9 @@ layouts = make_layouts(axes, splits, mesh)
 model = Model(layouts)
 
 # %% observed-text [markdown]
-# To count collectives, any tokens will do. We run one step, and compare the two lists:
+# Now run one step and watch its collectives. For that, any tokens will do:
 
 # %% observed
-predicted = []
-for (name, dim), elements in payloads.items():
-    predicted.append(f"all-reduce over {dim}, {4 * elements} bytes")
-
 tokens = rng.integers(0, 12, (32, 10)).astype("int32")
 tokens = place(tokens, layouts["tokens"])
 targets = tokens  # any will do
@@ -657,13 +668,22 @@ rate = np.float32(0.3)
 observed = collectives(
     train_step, logits_of, model, tokens, targets, rate
 )
+print(len(observed))
+
+# %% compare-text [markdown]
+# Seventeen, as predicted. But are they the same seventeen? To find out, write your list as `collectives` writes its own:
+
+# %% compare
+predicted = []
+for (name, dim), elements in payloads.items():
+    predicted.append(f"all-reduce over {dim}, {4 * elements} bytes")
+
 seen = [str(each) for each in observed]
-print(len(predicted), "predicted,", len(seen), "observed")
-print("equal, in any order:", sorted(seen) == sorted(predicted))
+print(sorted(seen) == sorted(predicted))
 
 # %% observed-read [markdown]
 # Not one is missing, and not one is off by a byte.
-# So there is nothing mysterious about the compiler that inserts these collectives. For each tensor it asks the question that you asked.
+# So there is nothing mysterious about the compiler that inserts these collectives. It asks the same question as you: does this sum run over a split axis?
 #
 # When does each of them run? Press *Forward*, and they light up one by one:
 
@@ -694,9 +714,9 @@ BlockExplorer()
 #
 # ## The 75 GB
 #
-# Now for the network of the opening. Its 80 blocks hold nearly all of its weights, so we count these alone. In bfloat16, an element takes two bytes.
-# The 64 GPUs form a mesh of `batch` 8 × `model` 8. A group along `model` has eight GPUs, and one of the eight texts.
-# Your rule stays the same. Only the sizes of the axes and of the mesh change:
+# Now for the network of the opening. We count its 80 blocks alone, because they hold nearly all of its weights.
+# The 64 GPUs form a mesh of `batch` 8 × `model` 8. Each group of eight GPUs along `model` works on one of the eight texts.
+# Your rule stays the same. Only the sizes of the axes and of the mesh change, and in bfloat16 an element takes two bytes:
 
 # %% large
 large = {
@@ -715,27 +735,30 @@ payload = {"model": 0, "batch": 0}
 for (name, dim), elements in payloads.items():
     payload[dim] += 80 * 2 * elements
 
-sent = {}
-for dim, total in payload.items():
-    # A ring of eight sends 2 (n - 1) / n times the payload
-    sent[dim] = 2 * 7 / 8 * total
-    print(f"over {dim}: payload {total / 1e9:.1f} GB, ", end="")
-    print(f"each GPU sends {sent[dim] / 1e9:.0f} GB")
+for dim in ["model", "batch"]:
+    print(f"over {dim}: {payload[dim] / 1e9:.1f} GB")
+
+# %% sent-text [markdown]
+# These are the payloads. What does a GPU send? In a ring of eight, it is 2 · 7/8 times the payload ({lesson:all_reduce}):
 
 # %% sent-picture
 from lessons.scale.transformer_block.picture import sent_picture
+
+sent = {}
+for dim in ["model", "batch"]:
+    sent[dim] = 2 * 7 / 8 * payload[dim]
 
 sent_picture(sent)
 
 # %% large-read [markdown]
 # There are the 75 GB. Each block takes its four all-reduces over `model`, so 80 blocks take 320.
-# Each of these carries 8,192 tokens with 8,192 features, which is 134 MB. Together they carry 42.9 GB.
-# In a ring of eight, a GPU sends 1.75 times the payload ({lesson:all_reduce}), which makes 75 GB.
+# Each of these carries 8,192 tokens with 8,192 features, which is 134 MB. Together they carry 42.9 GB, and a GPU sends 1.75 times as much.
 #
-# The gradients of the weights that a GPU holds take 16.1 GB. To add them up over `batch`, it sends 1.75 times as much, 28 GB.
-# That is not even half of 75. These gradients are also more patient: nobody needs them before the end of the step.
-# And they don't grow with the batch. Say that each group works on four texts, one after another, and adds up their gradients.
-# Then it exchanges the sum once. Over `batch`, a GPU still sends 28 GB. Over `model`, it sends four times 75 GB, which is 300.
+# The gradients of the weights that a GPU holds take 16.1 GB. To add them up over `batch`, it sends 28 GB.
+# That is not even half of 75, and these gradients are more patient: nobody needs them before the end of the step.
+#
+# They also don't grow with the batch. Say that each group works on four texts in a step, one after another, and adds up their gradients before it exchanges them.
+# Over `batch`, a GPU then still sends 28 GB. Over `model`, it sends four times 75 GB, which is 300.
 #
 # So it is tensor parallelism that needs the fast links inside a node.
 # It exchanges activations in the middle of each pass, and the next layer can't begin without them.
@@ -795,9 +818,10 @@ print(f"{2 * 15 / 16 * payload['model'] / 1e9:.1f} GB")
 #   Beyond eight devices along `model`, keys and values have to be copied.
 # - **The vocabulary.** `model` can split `v`, too. Then the embedding's result sums over `v`, and so do
 #   the softmax of the loss and the gradient of the unembedding's input.
-# - **Sequence parallelism.** Between the sublayers, `model` splits the tokens. Each all-reduce then becomes
-#   a reduce-scatter and an all-gather. A device sends the same bytes, and keeps fewer activations
+# - **Sequence parallelism.** Between the sublayers, `model` splits the tokens, so a device keeps fewer activations
 #   ([Korthikanti and others](https://arxiv.org/abs/2205.05198)).
+#   Each all-reduce becomes a reduce-scatter and an all-gather, which together send the same bytes.
+#   But a device keeps only its own part of what it gathers in the forward pass. So it gathers that once more in the backward pass.
 
 # %% fsdp-heading [markdown]
 # ## Optional: the same model on other plans
@@ -869,14 +893,17 @@ fsdp_model = Model(fsdp_layouts)
 fsdp_observed = collectives(
     train_step, fsdp_logits, fsdp_model, tokens, targets, rate
 )
-for title, one_model, exchanges in [
-    ("tensor parallel", model, observed),
-    ("with FSDP", fsdp_model, fsdp_observed),
-]:
+
+
+def report(title, model, exchanges):
     print(title)
-    print(f"  device 0 holds {bytes_on_device_0(one_model):,} bytes")
+    print(f"  device 0 holds {bytes_on_device_0(model):,} bytes")
     print("  over model:", count_over(exchanges, "model"))
     print("  over batch:", count_over(exchanges, "batch"))
+
+
+report("tensor parallel", model, observed)
+report("with FSDP", fsdp_model, fsdp_observed)
 
 # %% held-read [markdown]
 # With FSDP, device 0 holds about a quarter of what it held before.

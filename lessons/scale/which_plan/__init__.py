@@ -1,0 +1,1 @@
+"""What to run today: what replicas share, what hides, and which plan is hardly regretted."""
