@@ -31,12 +31,14 @@ ROUNDS ?= 20
 WITH_TENSORFLOW := $(foreach table,operations strategies,$(addprefix $(table)/,measure.py program.py)) \
   $(addprefix keras/,estimator.py example.py keras_layouts.py)
 
+# Notebooks are signed once, and again when they change: for each home, since Jupyter keeps the signatures there.
+TRUSTED := .cache/trusted/$(firstword $(shell printf %s "$$JUPYTER_DATA_DIR$$HOME" | cksum))
+
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
 .PHONY: lab test check lint types style unit tf notebooks catalogues nbval book serve browser pictures results bench jax torch estimator colab drill drill-all lock clean
 
-lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese, LAB_ARGS="--port 9999" for Jupyter
-	$(if $(NOTEBOOKS),$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null)
+lab: .venv/ready $(if $(NOTEBOOKS),$(TRUSTED))  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese, LAB_ARGS="--port 9999" for Jupyter
 	$(BIN)/jupyter lab $(AS_ROOT) --LabApp.app_settings_dir=$(CURDIR)/tools/jupyterlab $(LAB_ARGS) \
 	  --LabApp.default_url=/lab/tree/$(firstword $(sort $(filter $(LESSONS)/%,$(NOTEBOOKS))) notebooks)
 
@@ -136,6 +138,11 @@ lock: .venv/ready  ## pin every dependency with its hashes
 clean:  ## remove everything that was made, but not the environment
 	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis $(BUILT)
 	rm -rf $(addprefix .venv/share/jupyter/kernels/,colab estimators)  # of the environments in build
+
+$(TRUSTED): $(NOTEBOOKS) | .venv/ready
+	$(BIN)/jupyter trust $? >/dev/null
+	mkdir -p $(@D)
+	touch $@
 
 .venv/ready: requirements.lock pyproject.toml tools/environments/venv.sh tools/environments/uv.txt
 	@echo "Installing the environment. This takes some minutes."

@@ -1,10 +1,46 @@
-"""The library of the course: what lessons share, to draw, observe, check, train and watch.
+"""What lessons use of the course's library. A program of your own needs none of it.
 
-Importing it does not import TensorFlow: each name is loaded when it is first used. The packages, from the
-bottom up: `specs`, `pictures`, `code`, `data`, `devices`, `widgets`, `watch`,
-`measured`, `explorers`, `exercises`. What one lesson alone needs lies in that lesson's folder.
+The beginning of a lesson:
+  setup             chooses the language, the devices and the seed
+  start_tensorflow  imports TensorFlow, with these devices
+  data              film reviews, handwritten digits and garments (a module)
+
+Draw and compare:
+  show              a mesh, a layout, or what each device holds of a tensor
+  compare           what each device should hold of an array, beside what it holds
+  shard             makes a DTensor of an array and a layout
+  to_numpy          makes an array of a DTensor
+  code_of           the code of a choice, in TensorFlow, JAX or PyTorch
+  image_grid        images with what they show and what a model takes them for
+  MeshSpec          a mesh, before TensorFlow has started
+  Plan              a mesh, and the axes of a model that it splits
+
+Observe:
+  collectives       what devices exchange while a function runs
+  explain           the collectives that follow from layouts, beside those that ran
+  supported         whether DTensor computes a function of yours as one device does
+  last_line         the line of an error that says what is wrong
+  about             a number whose last digits depend on the processor
+
+Training and its results:
+  live              live curves of a training run, with a Stop button
+  measured          what `make results` found (a module)
+
+Predictions and exercises:
+  predict           asks what the next cell will show
+  reveal            shows it, and says why
+  check             says whether an answer is right, or gives a hint
+  yours_or_ours     your answer if it is right, else the course's
+  score             what you predicted right
+  CourseError       the error for what cannot be done: what is wrong, what is allowed, what to do
+
+`help(course_lib.setup)` tells the arguments and errors of one of them. On the site they are the page "What
+lessons import".
 """
 
+# Each name is loaded when it is first used, so that importing this does not import TensorFlow. The packages,
+# from the bottom up: `specs`, `pictures`, `code`, `data`, `devices`, `widgets`, `watch`, `measured`,
+# `explorers`, `exercises`. What one lesson alone needs lies in that lesson's folder.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -51,4 +87,9 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    # `help` asks for the value of each, and must not start TensorFlow before `setup` has chosen the devices.
+    from course_lib.runtime import tensorflow_has_started
+
+    needs_tensorflow = {name for name, home in _HOMES.items() if home.startswith("devices.")}
+    names = {*globals(), *_HOMES}
+    return sorted(names if tensorflow_has_started() else names - needs_tensorflow)

@@ -87,7 +87,7 @@ def setup(
         os.environ.setdefault(name, value)
     use_wide_font()
     _enable_colab_widgets()
-    if _tensorflow_has_started():
+    if tensorflow_has_started():
         _require_devices(sys.modules["tensorflow"], devices, kind)
     _request.devices, _request.kind, _request.seed = devices, kind, seed
     random.seed(seed)
@@ -110,7 +110,7 @@ def start_tensorflow() -> Any:
     with _quiet_native_logs():
         import tensorflow as tf
 
-        if not _tensorflow_has_started():
+        if not tensorflow_has_started():
             if _request.devices:
                 _choose_devices(tf)
             tf.get_logger().setLevel("ERROR")
@@ -180,7 +180,7 @@ def _quiet_native_logs() -> Iterator[None]:
             os.close(saved)
 
 
-def _tensorflow_has_started() -> bool:
+def tensorflow_has_started() -> bool:
     """Whether TensorFlow's devices are fixed: imported is not yet started."""
     if "tensorflow" not in sys.modules:
         return False

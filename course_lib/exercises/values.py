@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import reprlib
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -43,7 +45,7 @@ def answered(value: Any) -> Any:
 def plain(value: Any) -> Any:
     """Returns an answer as a plain value, however it is written.
 
-    Numbers of NumPy and TensorFlow become Python's; lists, arrays, tensors, shapes
+    Numbers of NumPy and TensorFlow become Python's, and so do fractions; lists, arrays, tensors, shapes
     and ranges become tuples; DTensor's own meshes and layouts become specs; an explorer becomes the sharding
     that is chosen in it, or the `CourseError` that refuses the choice. All else stays.
 
@@ -176,8 +178,8 @@ def _of_python(value: Any) -> Any:
     """Returns what holds numbers as Python's numbers and lists, and what says who holds what as a spec."""
     if type(value) in _PYTHONS:
         return value
-    if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist()
+    if isinstance(value, (np.generic, np.ndarray, Real, Decimal)):
+        return _of_numbers(value)
     if callable(getattr(type(value), "as_list", None)):  # a TensorShape, without importing TensorFlow
         return value.as_list()
     if hasattr(type(value), "sharding"):  # an explorer
@@ -187,6 +189,12 @@ def _of_python(value: Any) -> Any:
             return error
     makers = {base.__module__.partition(".")[0] for base in type(value).__mro__}
     return value if makers.isdisjoint(_TENSORFLOWS) else _of_tensorflow(value)
+
+
+def _of_numbers(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _of_tensorflow(value: Any) -> Any:

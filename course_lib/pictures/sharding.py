@@ -80,7 +80,7 @@ def move_part(move: Move) -> tuple[Drawing, list[str]]:
     require_drawable(move.before, most=2)
     notes = [
         _("Dashes: what a device held before. Thick edges: what stays."),
-        _("←2: what comes from device 2. Equal colours: parts of the same block."),
+        _("←2: what comes from device 2. Equal colors: parts of the same block."),
     ]
     said = arranging.lines_of_text(notes, size=12, max_width=_LEAST_WIDTH, fill=shapes.SOFT_INK)
     cards = mesh_drawing(move.after.mesh, moved_cards(move))

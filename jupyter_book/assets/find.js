@@ -6,6 +6,7 @@
 const SPACELESS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
 const MEANING = /[\p{Script=Han}\p{Script=Katakana}ー]+|[\p{Script=Latin}\p{N}_]+(?:-[\p{Script=Latin}\p{N}_]+)*/gu;
 const NAMES = /[,、，（）]\s*|\s+(?:and|\/)\s+|と(?=[\p{Script=Han}\p{Script=Katakana}])/u; // between the names of one glossary entry
+const LONG_END = /(?<=[ァ-ヺ][ァ-ヺー]*[ァ-ヺ])ー(?![ァ-ヺー])/gu; // メモリー is メモリ to many, サーバー is サーバ
 const ENOUGH = 0.6;
 const MOST_WORDS = 20; // of a pasted error the first
 const COMMON = 3; // so that one word that a single page holds does not outweigh all others
@@ -120,5 +121,5 @@ export function heldShare(phrase, text) {
 }
 
 function squeeze(text) {
-  return text.normalize("NFKC").toLowerCase().replace(/[\s\u200b。、.,]+/gu, "");
+  return text.normalize("NFKC").toLowerCase().replace(/[\s\u200b。、.,]+/gu, "").replace(LONG_END, "");
 }

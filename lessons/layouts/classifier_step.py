@@ -26,7 +26,7 @@ TENSORS: dict[str, Axes] = {
 }
 
 
-def classifier_step(plan: Plan, sizes: Mapping[str, int], *, normalised: bool = False) -> list[Event]:
+def classifier_step(plan: Plan, sizes: Mapping[str, int], *, normalized: bool = False) -> list[Event]:
     """Returns a step of the course's classifier, where TensorFlow combines no all-reduces.
 
     The classifier is `relu(x @ W1 + b1) @ W2 + b2`. Where one exchange does not wait for another, TensorFlow
@@ -50,7 +50,7 @@ def classifier_step(plan: Plan, sizes: Mapping[str, int], *, normalised: bool = 
     Args:
         plan: one that splits `batch`, `features` and `hidden`, or some of them, and not the classes.
         sizes: the size of each axis.
-        normalised: whether batch normalisation, without a trained scale and shift, follows the relu.
+        normalized: whether batch normalization, without a trained scale and shift, follows the relu.
 
     Raises:
         CourseError: one mesh dimension would split two axes of a tensor, or a size does not divide.
@@ -62,10 +62,10 @@ def classifier_step(plan: Plan, sizes: Mapping[str, int], *, normalised: bool = 
     hidden = step.product("x W1", x, first, (UNSHARDED if rows == units else rows, units))
     hidden = step.make("hidden", hidden)
     taken = hidden.entries[0]
-    if normalised:
+    if normalized:
         for moment in (_("mean"), _("variance")):
             step.sum(moment, ("hidden",), taken)
-        hidden = step.make(_("normalised hidden"), hidden)
+        hidden = step.make(_("normalized hidden"), hidden)
     logits = step.product("hidden W2", hidden, second, (taken, UNSHARDED))
     for total in (_("loss"), _("accuracy")):
         step.sum(total, (), rows)
@@ -74,7 +74,7 @@ def classifier_step(plan: Plan, sizes: Mapping[str, int], *, normalised: bool = 
     step.sum(gradient_of("b2"), ("classes",), rows)
     step.product(gradient_of("W2"), hidden.transposed, to_logits, second.entries)
     to_hidden = step.product(gradient_of("hidden"), to_logits, second.transposed, hidden.entries)
-    if normalised:
+    if normalized:
         for moment in (_("mean"), _("variance")):
             step.sum(gradient_of(moment), ("hidden",), taken)
     step.sum(gradient_of("b1"), ("hidden",), taken)

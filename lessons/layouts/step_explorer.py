@@ -32,7 +32,7 @@ class StepExplorer(SteppingExplorer):
 
     Args:
         scheme: the mesh that is shown first, with what it splits: `"data"`, `"model"` or `"spatial"`.
-        normalised: whether the classifier has batch normalisation at first.
+        normalized: whether the classifier has batch normalization at first.
 
     Raises:
         CourseError: another scheme.
@@ -41,10 +41,10 @@ class StepExplorer(SteppingExplorer):
     name = "step"
     title = later("A training step, device by device")
 
-    def __init__(self, scheme: str = "data", *, normalised: bool = False) -> None:
+    def __init__(self, scheme: str = "data", *, normalized: bool = False) -> None:
         problem = _("There is no scheme {scheme!r}.", scheme=scheme)
         one_of(scheme, MESHES, problem, cure=_("Use one of these names."))
-        super().__init__({**_scheme(scheme), "normalised": normalised})
+        super().__init__({**_scheme(scheme), "normalized": normalized})
 
     def controls(self, state: State) -> Sequence[Group]:
         """Returns the mesh, what splits each axis, the network, and the two moves."""
@@ -71,7 +71,7 @@ class StepExplorer(SteppingExplorer):
 
     def events(self, state: State) -> list[Event]:
         """Returns what happens in the step."""
-        return _events(state["mesh"], tuple(state["splits"].items()), state["normalised"], language())
+        return _events(state["mesh"], tuple(state["splits"].items()), state["normalized"], language())
 
     def _groups(self, state: State, *, page: bool) -> Sequence[Group]:
         offered = {axis: [UNSHARDED, *self.mesh(state).names] for axis in SPLITS}
@@ -80,7 +80,7 @@ class StepExplorer(SteppingExplorer):
                 axis: [dim for dim in dims if dim in (UNSHARDED, SPLITS[axis])]
                 for axis, dims in offered.items()
             }
-        normalised = Choice(("normalised",), [(False, _("without")), (True, _("with"))])
+        normalized = Choice(("normalized",), [(False, _("without")), (True, _("with"))])
         return [
             Group(_("Mesh"), [Choice(("mesh",), [(name, str(mesh)) for name, mesh in MESHES.items()])]),
             *(
@@ -88,14 +88,14 @@ class StepExplorer(SteppingExplorer):
                 for axis, dims in offered.items()
                 if len(dims) > 1
             ),
-            Group(_("Batch normalisation"), [normalised]),
+            Group(_("Batch normalization"), [normalized]),
             self.moves(state),
         ]
 
 
 @cache
-def _events(mesh: str, splits: tuple[tuple[str, str], ...], normalised: bool, _language: str) -> list[Event]:
-    return classifier_step(Plan(mesh, MESHES[mesh], dict(splits)), SIZES, normalised=normalised)
+def _events(mesh: str, splits: tuple[tuple[str, str], ...], normalized: bool, _language: str) -> list[Event]:
+    return classifier_step(Plan(mesh, MESHES[mesh], dict(splits)), SIZES, normalized=normalized)
 
 
 def _scheme(name: str) -> State:

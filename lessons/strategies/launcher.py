@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
@@ -43,6 +42,7 @@ class Cluster:
         program: what stands behind `python` on the command line: a file and its arguments.
         tasks: how many processes of each job, such as `{"chief": 1, "worker": 2, "ps": 1}`.
         others: by the names of tasks what these run instead: for drills with a worker unlike the others.
+        absent: a task that every other one waits for, and that never starts.
         variables: which variables tell a process its place: "TF_CONFIG", or "DTENSOR" for those of DTensor.
 
     Attributes:
@@ -55,6 +55,7 @@ class Cluster:
         tasks: Mapping[str, int],
         *,
         others: Mapping[str, Program] | None = None,
+        absent: str = "",
         variables: Literal["TF_CONFIG", "DTENSOR"] = "TF_CONFIG",
     ) -> None:
         self._held = contextlib.ExitStack()  # the ports
@@ -70,6 +71,8 @@ class Cluster:
         for job, addresses in self.addresses.items():
             for index in range(len(addresses)):
                 task, own = f"{job} {index}", place(self.addresses, job, index, variables)
+                if task == absent:
+                    continue
                 self._commands[task] = [sys.executable, *map(str, (others or {}).get(task, program))]
                 self._environments[task] = {**inherited, **processes.OF_EACH, **own}
         self._guarded: dict[str, subprocess.Popen[bytes]] = {}
@@ -229,47 +232,3 @@ def behind_a_proxy(program: Program, **variables: str) -> Cluster:
         del environment["no_grpc_proxy"]
         environment.update({"http_proxy": f"http://{processes.HOST}:9", **variables})
     return cluster
-
-
-@dataclass(frozen=True)
-class JobReport(TaskReport):
-    """What a job printed, and its status.
-
-    Attributes:
-        requeued: whether its script put it back into the queue.
-    """
-
-    requeued: bool = False
-
-
-def run_batch(
-    script: Path, folder: str | os.PathLike[str], *, kill_after: str = "", terminate_after: str = ""
-) -> JobReport:
-    """Runs a batch script as a job, and returns what its task 0 printed; what it starts ends with it.
-
-    It runs in its own folder, where stand-ins for Slurm's commands lie; srun's label `0: ` is left out.
-
-    Args:
-        script: the batch script.
-        folder: that of the checkpoints.
-        kill_after: words of task 0 after which task 1 gets SIGKILL, such as "step 4 ".
-        terminate_after: words of task 0 after which both get SIGTERM.
-    """
-    beside = script.parent.resolve()
-    own = {
-        **processes.OF_EACH,
-        "no_grpc_proxy": "localhost",
-        "PATH": f"{beside}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PORT": str(20_000 + os.getpid() % 6_000 * 2),  # and the next one: one for each task
-        "SLURM_JOB_ID": "17",
-        "CHECKPOINTS": str(folder),
-        "SIGKILL_AFTER": kill_after,
-        "SIGTERM_AFTER": terminate_after,
-        "WAIT": "2",
-    }
-    told = [script.name, "--pause", "0.5"]  # a signal falls between two steps
-    command = ["bash", "-c", 'cd "$0" && exec bash "$@"', str(beside), *told]
-    done = processes.run(command, seconds=LIMIT_SECONDS, environment=own)
-    printed = done.stdout.splitlines()
-    lines = tuple(line.removeprefix("0: ") for line in printed if not line.startswith("1: "))
-    return JobReport(script.stem, lines, done.returncode, requeued="scontrol requeue 17" in printed)

@@ -1,4 +1,4 @@
-"""Batch normalisation on eight devices, three ways to split, a padded last batch: python coupled_rows.py."""
+"""Batch normalization on eight devices, three ways to split, a padded last batch: python coupled_rows.py."""
 
 import numpy as np
 import tensorflow as tf

@@ -6,9 +6,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.experimental import dtensor
 
+NUM_DEVICES = 8  # or 4 or 16, which divide a batch of 64 and the 2,000 test examples, too
+
 cpu = tf.config.list_physical_devices("CPU")[0]
-eight_cpus = [tf.config.LogicalDeviceConfiguration()] * 8
-tf.config.set_logical_device_configuration(cpu, eight_cpus)
+virtual_cpus = [tf.config.LogicalDeviceConfiguration()] * NUM_DEVICES
+tf.config.set_logical_device_configuration(cpu, virtual_cpus)
 
 # 6,400 examples to train on and 2,000 to test on; 200 of 1,200 numbers tell the label
 rng = np.random.default_rng(1)
@@ -93,6 +95,12 @@ cube_specs["W1"] = ["feature", "model"]
 
 
 def layouts_on(mesh, specs):
+    names = {"x", "y", *values}
+    missing = sorted(names - set(specs))
+    unknown = sorted(set(specs) - names)
+    if missing or unknown:
+        raise ValueError(f"specs: missing {missing}, unknown {unknown}")
+
     layouts = {}
     for name, spec in specs.items():
         layouts[name] = dtensor.Layout(spec, mesh)
@@ -100,6 +108,11 @@ def layouts_on(mesh, specs):
 
 
 def shard(array, layout):
+    for axis, dim in enumerate(layout.sharding_specs):
+        length, num_parts = array.shape[axis], layout.num_shards(axis)
+        if length % num_parts:
+            raise ValueError(f"axis {axis}: {length} is not {num_parts} equal parts along {dim!r}")
+
     components = []
     for at in layout.mesh.local_device_locations():
         part = array
@@ -161,11 +174,12 @@ def test_accuracy(model, layouts):
 
 
 def swapped(labels):
-    """Labels of which devices 0 and 1 have each other's, in every batch of 64 on eight devices."""
+    """Labels of which devices 0 and 1 have each other's, in every batch of 64."""
+    part = 64 // NUM_DEVICES
     wrong_y = labels.copy()
     for first_row in range(0, 6400, 64):
-        device_0 = slice(first_row, first_row + 8)
-        device_1 = slice(first_row + 8, first_row + 16)
+        device_0 = slice(first_row, first_row + part)
+        device_1 = slice(first_row + part, first_row + 2 * part)
         wrong_y[device_0] = labels[device_1]
         wrong_y[device_1] = labels[device_0]
     return wrong_y
@@ -173,8 +187,8 @@ def swapped(labels):
 
 def runs():
     """Yields the name, the records and the test accuracy of each run."""
-    eight_mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
-    eight_layouts = layouts_on(eight_mesh, specs)
+    mesh = dtensor.create_mesh([("batch", NUM_DEVICES)], device_type="CPU")
+    eight_layouts = layouts_on(mesh, specs)
     for name, layouts, labels in (
         ("one", {}, train_y),
         ("eight", eight_layouts, train_y),
@@ -184,14 +198,15 @@ def runs():
         records = list(train(model, layouts, range(100), labels))
         yield name, records, test_accuracy(model, layouts)
 
-    grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+    dims = [("batch", NUM_DEVICES // 2), ("model", 2)]
+    grid = dtensor.create_mesh(dims, device_type="CPU")
     layouts = layouts_on(grid, split_specs)
     model = Model(layouts)
     records = list(train(model, layouts, range(50), train_y))
     path = tempfile.mkdtemp() + "/half-way"
     tf.train.Checkpoint(model=model).write(path)
 
-    dims = [("batch", 2), ("feature", 2), ("model", 2)]
+    dims = [("batch", NUM_DEVICES // 4), ("feature", 2), ("model", 2)]
     cube = dtensor.create_mesh(dims, device_type="CPU")
     layouts = layouts_on(cube, cube_specs)
     model = Model(layouts)

@@ -40,6 +40,12 @@ def clone(tmp_path) -> Path:
     return folder
 
 
+def commands(clone: Path, language: str) -> str:
+    make = ["make", "--dry-run", "--old-file=.venv/ready", "lab", f"LANGUAGE={language}"]
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(make, cwd=clone, env=alone, capture_output=True, text=True, check=True).stdout
+
+
 @contextlib.contextmanager
 def make_lab(clone: Path, state: Path, language: str) -> Iterator[str]:
     """Runs the commands of `make lab` and gives what it would open in a browser: a page that leads on."""
@@ -54,12 +60,9 @@ def make_lab(clone: Path, state: Path, language: str) -> Iterator[str]:
     browser = state / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.part && mv {opened}.part {opened}\n')
     browser.chmod(0o755)
-    make = ["make", "--dry-run", "--old-file=.venv/ready", "lab", f"LANGUAGE={language}"]
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    commands = subprocess.run(make, cwd=clone, env=alone, capture_output=True, text=True, check=True).stdout
     with (state / "server.log").open("wb") as log:
         server = subprocess.Popen(
-            ["sh", "-ec", commands],
+            ["sh", "-ec", commands(clone, language)],
             cwd=clone,
             env=environment(state) | {"BROWSER": f"{browser} %s"},
             stdout=log,
@@ -109,3 +112,7 @@ def test_make_lab_opens_a_trusted_lesson_and_asks_nothing(chromium, clone, tmp_p
     assert found[PICTURES] == before.count(b'"image/svg+xml"') - folded > 0
     assert found[NOTIFICATIONS] == 0
     assert (clone / "notebooks" / language / LESSON).read_bytes() == before
+    assert "jupyter trust" not in commands(clone, language)
+    changed = Path("notebooks", language, LESSON)
+    os.utime(clone / changed)
+    assert f"jupyter trust {changed} >" in commands(clone, language)  # and no other

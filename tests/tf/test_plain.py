@@ -16,6 +16,8 @@ PROGRAMS = sorted((COURSE.root / "notebooks/plain").glob("*.py"))
 # Those of several processes, which their lessons start
 OF_MANY = {"workers"} | {path.stem for path in (COURSE.root / "deploy/slurm").glob("*.sbatch")}
 ALONE = [program for program in PROGRAMS if program.stem not in OF_MANY]
+# Started by hand, these are a whole cluster in one process
+CLUSTERS = [program for program in PROGRAMS if program.stem in {"client", "coordinator"}]
 # What programs have otherwise than the lessons that build them piece by piece, and tables beside functions.
 OTHERWISE = {
     "whole_game": {"shard", "swapped", "runs", "fitted"},
@@ -29,6 +31,7 @@ OTHERWISE = {
     "own_steps": {"pair_step", "weights_after"},
     "how_long": {"all_reduce"},
     "stages": {"pipeline", "all_choices"},
+    "which_plan": {"all_choices"},
     "all_reduce": {"Device", "run_on_each", "sum_of_rows"},
     "splitting_the_model": {"shard", "Residual"},
     "faster": {"shard", "made_up_reviews"},
@@ -109,7 +112,7 @@ def test_a_plain_program_has_the_code_of_its_lesson(program: Path) -> None:
 
 
 @pytest.mark.drill
-@pytest.mark.parametrize("program", ALONE, ids=lambda program: program.stem)
+@pytest.mark.parametrize("program", [*ALONE, *CLUSTERS], ids=lambda program: program.stem)
 def test_a_plain_program_runs(program: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""}
     command = [sys.executable, program, tmp_path / "folder"]

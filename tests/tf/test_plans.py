@@ -102,7 +102,7 @@ def is_legal(plan):
 
 
 def told(plan, sizes, normalised, *phases):
-    events = classifier_step(plan, sizes, normalised=normalised)
+    events = classifier_step(plan, sizes, normalized=normalised)
     return Counter(
         str(each.collective.as_run()) for each in events if each.collective and each.phase in phases
     )

@@ -1,5 +1,8 @@
 """Checks of exercises: right answers pass, wrong ones get their hints, and nothing raises."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -28,8 +31,8 @@ def six():
 @pytest.mark.parametrize(
     ("right", "forms"),
     [
-        (6, [6.0, np.int16(6), np.float32(6), np.array(6), 6 / 9 + 6 / 9 + 42 / 9]),
-        (0.64, [np.float32(0.64), np.array(0.64)]),
+        (6, [6.0, np.int16(6), np.float32(6), np.array(6), 6 / 9 + 6 / 9 + 42 / 9, Fraction(6)]),
+        (0.64, [np.float32(0.64), np.array(0.64), Fraction(16, 25), Decimal("0.64")]),
         (True, [np.True_, np.array(True)]),
         ((2, 4), [[2, 4], np.array([2.0, 4.0]), (np.int64(2), 4.0), range(2, 5, 2)]),
         (((2,), (4, 6)), [[[2], [4, 6]], [np.array([2]), (4, 6.0)]]),

@@ -80,7 +80,7 @@ CHOSEN = {
     "ring-last": (lambda: RingExplorer(num_devices=3), [("step", 4), ("move", 1)]),
     "step-model": (lambda: StepExplorer("model"), [("move", 1), ("move", 1)]),
     "step-model.ja": (lambda: StepExplorer("model"), [("move", 1), ("move", 1)]),
-    "step-last": (StepExplorer, [("normalised", True), ("event", 15), ("move", 1), ("move", 1)]),
+    "step-last": (StepExplorer, [("normalized", True), ("event", 15), ("move", 1), ("move", 1)]),
     "step-gathered": (StepExplorer, [("splits", "hidden", "batch")]),
     "step-refused": (StepExplorer, [("splits", "features", "batch")]),
     "block-forward": (BlockExplorer, [("move", 1)]),

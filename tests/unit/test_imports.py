@@ -1,9 +1,11 @@
 """What importing costs: TensorFlow starts late, so that explorers, pictures and checks are there at once."""
 
+import re
 import subprocess
 import sys
 import tomllib
 
+import course_lib
 from tests.course import COURSE
 
 ROOT = COURSE.root
@@ -36,3 +38,11 @@ def test_no_module_but_those_of_tensorflows_side_needs_tensorflow_when_it_is_imp
     command = [sys.executable, "-c", IMPORT_ALL, *(f"{package}." for package in tensorflows_side())]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_help_lists_each_name_and_leaves_tensorflow_to_setup():
+    modules = {"data", "measured"}
+    listed = re.findall(r"^  (\w+)  +\w", course_lib.__doc__, re.M)
+    assert sorted(listed) == sorted({*course_lib._HOMES, *modules})
+    ask = "import course_lib, pydoc, sys; pydoc.render_doc(course_lib); sys.exit('tensorflow' in sys.modules)"
+    subprocess.run([sys.executable, "-c", ask], cwd=ROOT, check=True)

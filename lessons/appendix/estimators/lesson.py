@@ -572,7 +572,7 @@ print("new", np.round(predicted[:, 0], 3))
 # | a different strategy in `eval_distribute` | a checkpoint, restored under a different strategy or under none | {number:own_steps} |
 # | hooks | a line in your loop, or a Keras callback | {number:custom_training} (the loop) |
 # | `model_to_estimator` | nothing: the Keras model | {number:strategies} |
-# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, or `ParameterServerStrategy` where `TF_CONFIG` has `ps` | {number:workers}, {number:clients_and_servers} |
+# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, or `ParameterServerStrategy` where `TF_CONFIG` has `ps` | {number:workers}, {number:parameter_servers} |
 # | `TPUEstimator` | `TPUStrategy` | – |
 #
 # **Data**

@@ -19,7 +19,7 @@ _LOOP, _SIZE = 14.0, 12.0
 
 def legend(moment: RingMoment) -> list[str]:
     """Returns how to read the chunks."""
-    told = [_("A row is a device, a column a chunk. Colours and numbers say whose values it holds.")]
+    told = [_("A row is a device, a column a chunk. Colors and numbers say whose values it holds.")]
     if moment.ring.kind == ALL_GATHER:
         return told
     return [

@@ -1,1 +1,1 @@
-"""When it is not enough to average the gradients: batch normalisation, and the last, smaller batch."""
+"""When it is not enough to average the gradients: batch normalization, and the last, smaller batch."""

@@ -155,12 +155,12 @@ def train_step(model, x, y, learning_rate):
     return loss, tf.reduce_mean(hits)
 
 
-# %% normalised-text [markdown]
+# %% normalized-text [markdown]
 # Only this is new. Between the two layers, the hidden units are normalized.
 # Most layers also train a scale *gamma* and a shift *beta* for each unit. We leave them out:
 
 
-# %% normalised
+# %% normalized
 def normalize(hidden, mean, variance):
     return (hidden - mean) / tf.sqrt(variance + 1e-5)
 
@@ -351,7 +351,7 @@ for each in found:
 # %% lanes
 from lessons.layouts.step_explorer import StepExplorer
 
-StepExplorer("data", normalised=True)
+StepExplorer("data", normalized=True)
 
 # %% lanes-read [markdown]
 # The first two bands, for the mean and the variance, come before any logits.

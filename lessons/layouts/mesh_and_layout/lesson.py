@@ -83,7 +83,7 @@ show(mesh)
 #
 # Here one program directs all the devices. TensorFlow calls that *single-client*.
 # With several machines, each of them runs a copy of the program, and each copy directs the devices of its own machine.
-# That is called *multi-client*, and {lesson:clients_and_servers} does it.
+# That is called *multi-client*, and {lesson:one_mesh} does it.
 
 # %% layout-text [markdown]
 # ## Who holds what?

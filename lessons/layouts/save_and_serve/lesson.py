@@ -445,10 +445,10 @@ print(len(common), "of 1199 words are in both")
 #   For that, both collections of reviews would have to put all words in the same order.
 # - [ ] `525` about half of them
 #   The first few words keep their places, because *the* is far more frequent than *a*.
-#   But 500 columns further down, neighbours occur equally often, and chance decides which of them comes first.
+#   But 500 columns further down, neighbors occur equally often, and chance decides which of them comes first.
 # - [x] `40` very few of them
 #   Only the commonest words differ enough in frequency to keep their rank.
-#   Further down, neighbours occur almost equally often. Count in other reviews, and a word easily moves up or down
+#   Further down, neighbors occur almost equally often. Count in other reviews, and a word easily moves up or down
 #   ten places, which shifts every word it passes.
 
 # %% reveal-columns
@@ -949,7 +949,7 @@ ReviewExplorer(ask_here)
 #
 # - Any process can read a sharded checkpoint. But make the variables first, and call `assert_existing_objects_matched` on what `read` returns: a restore that matches nothing raises nothing.
 # - Weights mean nothing without the vocabulary that they were trained with. Export the preprocessing together with the model, in one SavedModel.
-# - Test an export where it will run: in another process, through its signature, with labelled texts, alone and together.
+# - Test an export where it will run: in another process, through its signature, with labeled texts, alone and together.
 #
 # {Lesson:from_scratch} tests the optimizer, which you have taken on trust so far.
 

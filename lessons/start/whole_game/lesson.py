@@ -268,6 +268,12 @@ specs = {
 
 
 def layouts_on(mesh, specs):
+    names = {"x", "y", *values}
+    missing = sorted(names - set(specs))
+    unknown = sorted(set(specs) - names)
+    if missing or unknown:
+        raise ValueError(f"specs: missing {missing}, unknown {unknown}")
+
     layouts = {}
     for name, spec in specs.items():
         layouts[name] = dtensor.Layout(spec, mesh)
@@ -332,6 +338,20 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # Eight devices together did what one device does alone.
 #
 # *More about this:* {lesson:mesh_and_layout}, on devices, meshes and layouts, and {lesson:one_step}, on the training step.
+
+# %% note-devices [markdown]
+# What if I want another number of devices?
+#
+# Write `devices=4` or `devices=16` in the first cell, restart the kernel, and change the three meshes of this notebook.
+# The sizes of a mesh, multiplied, must be the number of devices. For four: `("batch", 4)` here,
+# and later `("batch", 2), ("model", 2)` and `("batch", 1), ("feature", 2), ("model", 2)`.
+# If they are not, TensorFlow says so: `length of devices (4) must be equal to total size of the mesh of shape [8]`.
+#
+# The parts of a split axis must be equal. So six or twelve devices can't share a batch of 64,
+# and `shard` names the axis that doesn't divide.
+#
+# You may change `specs` too. Each tensor needs its line: a variable without a layout would be copied to every device,
+# and nothing would tell you that it isn't split. So `layouts_on` stops when a name is missing or unknown.
 
 # %% inside-heading [markdown]
 # ## Look inside
@@ -416,10 +436,11 @@ RingExplorer()
 # in every batch, devices 0 and 1 get each other's labels. Their reviews are in the right place.
 
 # %% broken-run
+part = 64 // mesh.dim_size("batch")
 wrong_y = train_y.copy()
 for first_row in range(0, 6400, 64):
-    device_0 = slice(first_row, first_row + 8)
-    device_1 = slice(first_row + 8, first_row + 16)
+    device_0 = slice(first_row, first_row + part)
+    device_1 = slice(first_row + part, first_row + 2 * part)
     wrong_y[device_0] = train_y[device_1]
     wrong_y[device_1] = train_y[device_0]
 
@@ -684,14 +705,14 @@ ScaleOutExplorer(
 # Choose a batch of 4,096 examples. A different plan wins, and it uses 45 % of the peak:
 # a step takes 4.1 s, about five times as long for eight times as many examples.
 # Why can the devices be used so much better with the larger batch?
-# Keep this question: {lesson:stages} answers it.
+# Keep this question: {lesson:which_plan} answers it.
 # The page *How good is the model?* says how far you can trust such estimates.
 
 # %% doors [markdown]
 # ## Three doors
 #
 # - **I want to understand.** {Lesson:mesh_and_layout}, {lesson:communication}, {lesson:all_reduce},
-#   {lesson:one_step}, {lesson:splitting_the_model}, {lesson:zero_and_fsdp}, {lesson:transformer_block}, {lesson:how_long}, {lesson:stages}, in this order.
+#   {lesson:one_step}, {lesson:splitting_the_model}, {lesson:zero_and_fsdp}, {lesson:transformer_block}, {lesson:how_long}, {lesson:stages}, {lesson:which_plan}, in this order.
 # - **I have a Keras model.** {Lesson:strategies}, {lesson:custom_training}, {lesson:own_steps}, {lesson:workers}, {lesson:failures};
 #   and {lesson:estimators}, if your program still has Estimators.
 # - **Something goes wrong.** {Lesson:from_scratch}; on the site, *Silent mistakes*, *What DTensor gets right*

@@ -68,7 +68,7 @@ def _comments() -> dict[str, str]:
         "only_worker": _("Without TF_CONFIG it is the only worker."),
         "each_task": _("Start it once for each task, with TF_CONFIG set, such as:"),
         "chief_ends": _("The chief, which coordinates, ends; stop the others then."),
-        "tpu_address": _("On Colab no address is needed; initialising the TPU clears its memory."),
+        "tpu_address": _("On Colab no address is needed; initializing the TPU clears its memory."),
         "five_examples": _("Five examples for each replica in every step."),
         "made_in_scope": _("Model and optimizer are made in the strategy's scope."),
         "built_in_scope": _("Model and optimizer are made, and built, in the strategy's scope."),

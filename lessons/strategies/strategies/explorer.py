@@ -165,7 +165,7 @@ def _legend(scheme: Scheme) -> list[str]:
     data = [line.data for line in lines if line.data is not None]
     notes = {
         _("Where there are several, the picture shows two."): len(boxes_of(scheme)) > 1,
-        _("The same colour means the same data."): len(set(data)) < len(data),
+        _("The same color means the same data."): len(set(data)) < len(data),
         _("Stripes mark a partial sum that waits to be added."): any(line.waits for line in lines),
     }
     return [note for note, applies in notes.items() if applies]
