@@ -111,7 +111,7 @@ ring_beside_tree()
 # Fourteen messages in a row, against six! How many milliseconds is that?
 #
 # It depends on the links. We take A100s, eight to a node. Each has its own network adapter, for the messages that leave the node.
-# {Lesson:all_reduce} gave numbers for such links. They are close to those by which NCCL chooses between rings and trees:
+# {Lesson:all_reduce} gave numbers for such links. They are close to the figures that NCCL itself uses when it chooses between a ring and a tree:
 
 # %% links
 from dataclasses import dataclass
@@ -616,7 +616,7 @@ steps_beside({"explorer": explored, "planner": planned})
 # %% fit-heading [markdown]
 # ## Does it fit?
 #
-# Look at the plan once more. Eight devices share a replica, although with two of them the activations would take less time.
+# Look at the plan once more. Our replica has eight devices. With two, the activations would take less time. So why eight?
 #
 # The reason is memory. Each parameter takes 16 bytes, as you know from {lesson:zero_and_fsdp}.
 # For the 2.3 billion parameters of a device, that makes:
@@ -804,7 +804,7 @@ for name, machine in [("A100", A100), ("H100", H100)]:
 
 # %% h100-read [markdown]
 # On H100s, a replica needs about three examples instead of two.
-# An H100 gets through its tokens in a third of the time, but exchanging the gradients still takes half. So a faster device needs more tokens to stay busy.
+# An H100 gets through its tokens in a third of the time, but exchanging the gradients takes half as long as before, not a third. So a faster device needs more tokens to stay busy.
 
 # %% note-critical [markdown]
 # Isn't this called *critical batch size*?

@@ -199,7 +199,7 @@ two_cuts()
 # Let's give every stage a whole node. The 80 blocks make eight stages of ten,
 # and inside its node each stage is split by tensor parallelism, as before.
 # A replica then fills eight nodes instead of six. So there are 24 replicas instead of 32, with 96 micro-batches each.
-# What does that save? A stage is just a network with fewer blocks, so your planner can tell you as it is:
+# What does that save? A stage is just a network with fewer blocks, so the planner needs no change to tell you:
 
 # %% stage-run tags=["modelled"]
 ten_blocks = Network(blocks=10, width=12288, heads=96)
@@ -320,11 +320,11 @@ def send_seconds(network, machine, plan):
 
 
 # %% step-why [markdown]
-# Where do the devices of a plan sit? In a node, `tensor` comes first. If it is smaller than 8, what is left of the node goes to other replicas, to the same stage of each.
+# Where do the devices of a plan sit? In a node, `tensor` comes first. If it is 4, say, the node's other four devices hold the same stage of another replica.
 # The stages of one replica we put into different nodes. So gradients may stay inside a node, but messages between stages never do.
 #
 # The last stage is the slowest, because it also computes the logits. Since all others wait for it, we charge every stage for the logits.
-# For memory we do the same with the embedding, because the plan must fit on the fullest device.
+# The first stage also holds the embedding. We charge every stage for it, since the fullest device decides whether a plan fits.
 #
 # The time of a step has two parts: what every micro-batch takes, and what comes only once a step.
 # Each part gets a function of its own, so that we can add to it later:

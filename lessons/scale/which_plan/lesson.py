@@ -483,7 +483,7 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 # %% zero-text [markdown]
 # ## What does every replica hold?
 #
-# The second thing is the ZeRO of {lesson:zero_and_fsdp}. What every replica would otherwise hold in full, ZeRO shares out among them.
+# The second thing is the ZeRO of {lesson:zero_and_fsdp}. Without ZeRO, every replica holds its own copy of the optimizer state. ZeRO gives each replica a share instead.
 # ZeRO-1 divides the optimizer state. ZeRO-3, also called FSDP, divides the gradients and the weights too:
 
 
@@ -540,7 +540,7 @@ exposed_exchange()
 # %% overlap-read [markdown]
 # Two parts of the communication can't hide: the gradients of the block whose backward pass comes last,
 # and whatever is still running when the backward pass has ended.
-# This is **exposed communication**. The step grows by roughly the larger of the two:
+# This is **exposed communication**. What the step still pays for is roughly the larger of the two:
 
 
 # %% overlap
@@ -661,8 +661,7 @@ ladder(list(other.items()))
 # %% other-order-read [markdown]
 # Stages save only 4.5 s now. What one technique has already saved, the next can't save again.
 #
-# And recomputation by itself saves nothing. Without stages, a replica has 48 devices because of its parameters, and not because of its activations:
-# on 32 devices, the parameters alone take 73 of 80 GB. Only full recomputation gets the activations into the rest, and it costs more time than the smaller replica saves.
+# And recomputation by itself saves nothing. On 32 devices, the parameters alone take 73 of 80 GB. Only full recomputation squeezes the activations into the other 7, and it costs more time than the smaller replica saves. So 48 devices remain best.
 #
 # By your planner's count, a plan without stages takes 23.8 s with ZeRO-1, less than the 24.8 s published.
 # They used stages, but stages weren't the only way.
@@ -680,7 +679,7 @@ for peak_share in [0.44, 0.66]:
 
 # %% shares-read [markdown]
 # The time changes by seconds, but the plan stays the same.
-# So an error in this number does little harm. The next error does much.
+# So an error in this number hardly changes the choice. The next error is another matter.
 
 # %% fsdp-text [markdown]
 # ## Too good to be true
@@ -982,7 +981,7 @@ for seconds, plan in close:
 # Do practitioners run pipelines or FSDP?
 #
 # They run both. A [recipe](https://docs.nvidia.com/nemo/megatron-bridge/nightly/apidocs/bridge/bridge.perf_recipes.llama.h100.llama3.html) by NVIDIA
-# lists `tensor` 4 and 4 stages for 70 billion parameters on 64 H100s, while MosaicML and torchtitan have published runs with FSDP alone, of as many parameters on 64 A100s.
+# lists `tensor` 4 and 4 stages for 70 billion parameters on 64 H100s, while MosaicML and torchtitan have trained 70-billion-parameter networks on 64 A100s with FSDP alone.
 # Which one is better for you depends on your links: measure these first.
 
 # %% note-experts [markdown]
@@ -1003,7 +1002,7 @@ for seconds, plan in close:
 #
 # - Make room first. ZeRO-1 costs no time, and selective recomputation hardly any, and with that room you need fewer stages and smaller tensor-parallel groups. What one technique has already saved, the next can't save again.
 # - Trust a planner where it has been compared with measurements. Ours was off by about a quarter at most on ten runs that communicate little over `data`. Where everything depends on gathers over 192 nodes, it was wrong by a factor of almost four.
-# - Don't ask for the fastest plan, but for one whose largest regret is small. Plans that are closer than your planner's error are equally good: look at what they have in common.
+# - Don't ask for the fastest plan, but for one whose largest regret is small. When two plans differ by less than the planner's error, it can't choose between them: look at what the good ones have in common.
 #
 # Puzzles 14 and 16 on the page *Puzzles* set limits for what you learned here: ZeRO, and 64 H100s whose links are slow.
 

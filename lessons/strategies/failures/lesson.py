@@ -351,7 +351,7 @@ compare(killed["worker 0"].losses, resumed["worker 0"].losses)
 # ```
 #
 # After step 3, `divmod(3, 3)` is `(1, 0)`: epoch 1, counted from 0, with no batches done yet.
-# After step 4 it would be `(1, 1)`, and `skip(1)` would leave out the batch that is done.
+# After step 4 it would be `(1, 1)`, and `skip(1)` would skip the batch that has already been used.
 # And since the order of the examples follows from the epoch number, step 4 gets the same batch again, and no batch is skipped.
 #
 # Were we lucky with step 4? A test of this course kills a worker twenty times at random, sometimes in the middle of a save.
@@ -415,7 +415,7 @@ saves_picture()
 # %% restore-text [markdown]
 # ## Who restores what?
 #
-# In the picture, every arrow marked "restore" comes from the shared folder. So what worker 0 has written on its own machine is read by workers on all the others.
+# In the picture, every arrow marked "restore" comes from the shared folder. So workers on every machine must be able to read what worker 0 writes.
 # A cluster therefore needs a network file system: one folder that all machines see.
 #
 # Each worker restores the latest checkpoint that it finds there:
@@ -453,7 +453,7 @@ saves_picture()
 #     return strategy.reduce("SUM", numbers, axis=None)
 # ```
 #
-# `strategy.reduce` takes only values that come from replicas. That's why we first run a function on each replica that does nothing but return the number, `tf.identity`.
+# `strategy.reduce` takes only values that come from replicas. So on each replica we first run `tf.identity`, which returns its argument unchanged.
 #
 # If all workers have restored the same step, then this step is also their average. If not, at least one of them differs from the average, and raises an error:
 #
@@ -486,7 +486,7 @@ for worker in ["worker 0", "worker 1"]:
 # %% refused-read [markdown]
 # Both end before they have trained a single step, and each says at which step it was. Worker 1 is at step 0, so look at the folder of worker 1.
 #
-# What do the other workers do, and what is lost? With sixteen workers the same thing happens: one that differs from the average ends, and then everybody else's next all-reduce fails, as after a kill.
+# What do the other workers do, and what is lost? With sixteen workers it is the same: whoever differs from the average ends, and if anybody is left, their next all-reduce fails, as after a kill.
 # Nothing is lost but the time to start again.
 
 # %% note-two-runs [markdown]
@@ -789,7 +789,7 @@ for line in log.splitlines():
 # %% all-there [markdown]
 # ### All are there, and still they wait
 #
-# There is another way to the same stack, and people lose days to it. Both workers are up, the addresses are right, and still neither finds the other.
+# The same stack has a second cause, and it has cost people days. Both workers are up, the addresses are right, and still neither finds the other.
 # The culprit is an environment variable that many companies set on every machine: `http_proxy`.
 # gRPC, which carries TensorFlow's messages, obeys it, and sends each message to the proxy instead of to the other worker:
 
@@ -925,7 +925,7 @@ compare(report["host0"].losses)
 # That's two machines for an hour. Sixty seconds before the hour is over, Slurm sends SIGTERM to the workers, so they save and end with 75. And the script is allowed to put the job back into the queue, to *requeue* it.
 #
 # When should it do so? Always, if the job fails? Then a bug that ends the job before it has saved anything would be requeued again and again, until you noticed.
-# So the script requeues a job that failed only if it also made progress. That's easy to see: each time TensorFlow saves, it writes the name of the latest checkpoint into a file. The script reads this file before the run (`before`) and after it (`latest`):
+# So the script requeues a failed job only if the job has made progress. That's easy to see: each time TensorFlow saves, it writes the name of the latest checkpoint into a file. The script reads this file before the run (`before`) and after it (`latest`):
 #
 # ```sh
 # if [[ $status -ne 0 && $(latest) != "$before" ]]; then
@@ -1064,11 +1064,11 @@ night_picture()
 # | :--- | :--- | :--- |
 # | it is killed | they end with an error | the steps since the last checkpoint |
 # | it gets SIGTERM | all save after the same step, and end with 75 | no step |
-# | it never comes, or a proxy keeps the messages | they wait for an hour, or until the watchdog ends them | no step, but the time that they wait |
+# | it never comes, or a proxy swallows the messages | they wait for an hour, or until the watchdog ends them | no step, but the time that they wait |
 # | it gets stuck in a step | they wait in the all-reduce, until the watchdog ends them | the steps since the last checkpoint, and the time that they wait |
-# | it restores another step | all end before they train, because they compare their steps | no step; without the comparison they would train different models |
+# | it restores a different step | all end before they train, because they compare their steps | no step; without the comparison they would train different models |
 #
-# Each time, you also lose the time until somebody notices and starts the workers again. With a batch system, nobody has to.
+# Each time, you also lose the time until somebody notices and starts the workers again. The batch script starts them by itself, if a new checkpoint has been saved.
 #
 # ## The plain program
 #

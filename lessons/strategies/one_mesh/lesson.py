@@ -47,7 +47,7 @@ picture.clients_picture()
 #
 # In the middle of a step these two exchange data along `model`. They belong to the same client, so that traffic stays within a machine, where links are fast.
 # Only what is added up along `batch`, the gradients and the loss, crosses the dashed line.
-# That's why `model` is the last dimension, as in {lesson:all_reduce}: each client has four consecutive devices, so two devices of one color never have different clients.
+# That's why `model` is the last dimension, as in {lesson:all_reduce}: each client has four consecutive devices, so two devices of one color always belong to the same client.
 #
 # If the model didn't fit on one machine, even when all of its devices shared it, `model` would have to span machines, too.
 
@@ -64,7 +64,7 @@ for name in ["mesh", "sum", "client_start", "model", "client"]:
     (programs / f"{name}.py").touch()
 
 # %% mesh-text [markdown]
-# How do the clients find each other? By three environment variables of DTensor instead of `TF_CONFIG`:
+# How do the clients find each other? Through three environment variables, which take the place of `TF_CONFIG`:
 #
 # - `DTENSOR_JOBS` lists the addresses of all clients, and no jobs, as one might think;
 # - `DTENSOR_CLIENT_ID` says which of them this is;
@@ -303,7 +303,7 @@ def restore_newest(checkpoint, folder):
 # With `mine`, making the model is short. `dtensor.pack` takes the components of each client, and makes one tensor of them all.
 #
 # There is a trap, however. Every client draws the initial weights for itself, and keeps the pieces for its own devices. The pieces fit together only if all clients have drawn the *same* weights.
-# So `client_start.py` uses the same seed in every client:
+# So `client_start.py` uses the same seed in every client. With that settled, the model is short:
 
 # %% model
 # %%writefile one_mesh_programs/model.py
@@ -408,9 +408,9 @@ two
 # %% clients-read [markdown]
 # The programs print nine decimals of a loss, and the report shows two. In five steps the loss falls from 2.77 to 1.14, and both clients print the same loss in every step.
 #
-# Is it the right one? That both print the same proves little. We took the seed out of the weights, so that each client drew its own, and nothing warned us: both still printed equal losses, but after five steps the loss was at 1.76 instead of 1.14.
+# Is it the right one? Equal losses prove little. We took the seed out of the weights, so that each client drew its own, and nothing warned us: both still printed equal losses, but after five steps the loss was at 1.76 instead of 1.14.
 #
-# So let's compare with a process that was always alone. And let's see whether another number of clients can go on from the checkpoint: *one* process, with all eight devices, takes it on to step 8.
+# So let's compare with a process that was always alone. And let's see whether a different number of clients can pick up the checkpoint: *one* process, with all eight devices, takes it on to step 8.
 # The cell starts these two runs one after the other:
 
 # %% then-one
@@ -445,7 +445,7 @@ for step, loss in losses.items():
 # | :--- | :--- | :--- |
 # | it fits on a device, and all devices are in one machine | `MirroredStrategy`, with `fit` ({lesson:strategies}) or a loop of your own ({lesson:custom_training}) | all wait for the slowest, in each step |
 # | it fits, there are several machines, and they are about equally fast | `MultiWorkerMirroredStrategy` ({lesson:workers}), and what a long run needs ({lesson:failures}) | all wait for the slowest, in each step; and one lost worker ends the run, which then resumes from a checkpoint |
-# | it fits, but again and again the machine of a worker is slow, or dies | `ParameterServerStrategy` ({lesson:parameter_servers}) | stale gradients, a smaller learning rate, and no two runs alike |
+# | it fits, but workers are often slow, or die | `ParameterServerStrategy` ({lesson:parameter_servers}) | stale gradients, a smaller learning rate, and no two runs alike |
 # | it doesn't fit, but only because of a table of embeddings | `ParameterServerStrategy`, too | stale gradients, a smaller learning rate, and no two runs alike |
 # | it doesn't fit on a device, but all devices of one machine together have room for it | one DTensor mesh in one process ({lesson:splitting_the_model}) | devices exchange activations in the middle of every step |
 # | it doesn't fit, and there are several machines | clients of one mesh: this lesson | devices exchange activations in the middle of every step; and all wait for the slowest |
@@ -463,7 +463,7 @@ for step, loss in losses.items():
 # ## Takeaways
 #
 # - Clients share one mesh. Each makes the components of its own devices, and all of them must draw the same weights and the same batch.
-# - All clients save together, into one folder. The checkpoint doesn't know how many they were.
+# - All clients save together, into one folder. The checkpoint doesn't record how many clients wrote it.
 # - Take an all-reduce if the model fits on a device, unless the machines of workers are often slow or die: then take parameter servers. If the model doesn't fit, take a mesh.
 #
 # With a mesh that spans machines, you can train far larger models than ours. Most of those are transformers, and {lesson:transformer_block} splits one block of a transformer.

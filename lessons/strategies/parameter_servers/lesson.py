@@ -110,7 +110,7 @@ print("worker 1 is busy", about(busy_1, 0.5, 1))
 
 # %% all-reduce-read [markdown]
 # Worker 0 was busy for less than a tenth of the time. For the rest it sat in the all-reduce, and waited for worker 1's gradient.
-# Worker 1 was busy for nearly all of the time. What its share lacks to 1 went into the all-reduces themselves, above all into the first.
+# Worker 1 was busy for nearly all of the time. The remaining part went into the all-reduces themselves, mostly into the first.
 #
 # Here are two seconds of such a run, as they would be if an all-reduce took no time, and below them what you would rather see.
 # Each colored bar is the time spent on one gradient, and its number is the update that this gradient ends up in:
@@ -161,7 +161,7 @@ def serve_unless_coordinator():
     return resolver
 
 # %% first-step-text [markdown]
-# What follows the call of this function therefore runs on the coordinator alone. It makes the variable, and defines the step.
+# So everything after the call of this function runs on the coordinator alone. It makes the variable, and defines the step.
 #
 # Why doesn't it simply call the step? Then the step would run in the coordinator's process, and the coordinator would wait for it.
 # Instead it gives the step to `schedule`, which puts it into the queue and returns at once. `join` waits until every step is done:
@@ -365,17 +365,18 @@ picture.staleness_picture()
 # When worker 1 finally pushes, its gradient belongs to a weight that no longer exists: the gradient is stale, as in {lesson:strategies}.
 # Gradients of worker 0 are fresh or nearly so, because worker 1 pushes at most once while worker 0 computes.
 # The server can't tell a stale gradient from a fresh one, and applies both in full. That is how `w`, all but trained, could jump to about −4.
-#
-# ## How stale may a gradient be?
-#
-# Here the stale gradients did no lasting harm, because `w` came back. Three things decide whether they do harm: how stale the gradients are, how many of them are, and how large the learning rate is.
-# In our run only the slow worker's gradients were old, at most one gradient in five. Let's leave the cluster for a moment, and make *all* of them stale. This is `w` with our learning rate of 0.5:
 
 # %% note-ideal [markdown]
 # How much faster could it be, without an all-reduce?
 #
 # With our two workers 5.5 times as fast: in the timelines above, an all-reduce computes four gradients while the other run computes twenty-two.
 # A real run gains less, because worker 0 needs time to pull and push as well, and here all processes share your processor's cores. For the same reason fewer than ten updates come in while worker 1 computes.
+
+# %% how-stale-text [markdown]
+# ## How stale may a gradient be?
+#
+# Here the stale gradients did no lasting harm, because `w` came back. Three things decide whether they do harm: how stale the gradients are, how many of them are, and how large the learning rate is.
+# In our run only the slow worker's gradients were old, at most one gradient in five. Let's leave the cluster for a moment, and make *all* of them stale. This is `w` with our learning rate of 0.5:
 
 # %% swings-picture
 picture.swings_picture()
@@ -408,9 +409,9 @@ for staleness in (0, 1, 3, 7, 15):
     print(f"{staleness:9}  {large:8.2f}  {small:8.2f}")
 
 # %% ages-read [markdown]
-# `w` began at 8. With the rate 0.5 and a staleness of 3, it is at 37.60 after 60 updates, and with 7 or 15 in the thousands.
+# `w` began at 8. With the rate 0.5 and a staleness of 3, it still swings as far as 37.60 after 60 updates, and with 7 or 15 into the thousands.
 #
-# With a rate of 0.1, a staleness of 7 is still all right: 0.12. But with a staleness of 15, `w` is at 8.28, as far from 0 as in the beginning.
+# With a rate of 0.1, a staleness of 7 is still all right: 0.12. But with a staleness of 15, `w` swings as far as 8.28, as far from 0 as in the beginning.
 # *The staler the gradients, the smaller the learning rate must be.*
 #
 # How stale will your gradients be? Take $n$ workers that are equally fast. While one of them computes, each of the others pushes about once,
@@ -419,7 +420,7 @@ for staleness in (0, 1, 3, 7, 15):
 #
 # How much smaller should the rate be? Start by dividing it by $n$. An all-reduce averages $n$ gradients and takes one step.
 # With servers, the same $n$ gradients are $n$ full-size steps. Dividing the rate by $n$ makes them add up to one again.
-# For our `w` and sixteen workers the rate becomes 0.5/16, or about 0.03. That is well below the 0.1 that was too large for a staleness of 15.
+# For our `w` and sixteen workers the rate becomes 0.5/16, or about 0.03. At a staleness of 15, 0.1 was too large; 0.03 leaves a comfortable margin.
 #
 # ## Monday
 #
@@ -654,7 +655,7 @@ def train_step(iterator):
 
 # %% coordinator-text [markdown]
 # - In `loss_of`, `tf.convert_to_tensor(W1)` pulls. It gets both shards from their servers, and joins them into one matrix.
-# - In `train_step`, `assign_sub` pushes. The tape follows `convert_to_tensor` back to the shards, so each shard has a gradient of its own, and gets only that.
+# - In `train_step`, `assign_sub` pushes. The tape follows `convert_to_tensor` back to the shards, so each shard receives just its own part of the gradient.
 #
 # In every step, each worker pulls all of `W1`, however many servers share it. So servers can store a matrix that is too large for one device, but no worker can compute with it.
 # A table of embeddings is the exception: `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. With such tables parameter servers are at their best.
@@ -926,7 +927,7 @@ measured.table({"parameter_server": support["parameter_server"]})
 #
 # - With an all-reduce, the slowest worker sets the pace of every step. With parameter servers no worker waits for another, except at the end of an epoch.
 # - The price is stale gradients: the staler they are, the smaller the learning rate must be.
-# - A lost worker costs the time of a step, and rarely a step counts twice. A lost server costs everything since the last checkpoint.
+# - A lost worker costs the time of a step, and on rare occasions a step is applied twice. A lost server costs everything since the last checkpoint.
 #
 # One thing parameter servers can't do: help a worker compute with a matrix that is larger than its device. {Lesson:one_mesh} can.
 
