@@ -7,7 +7,6 @@ import textwrap
 
 from lessons.strategies.failures import resuming
 from tests.course import COURSE
-from tools.lesson import exercises
 
 DEPLOY = COURSE.root / "deploy" / "slurm"
 PLAIN = COURSE.root / "notebooks" / "plain"
@@ -44,7 +43,6 @@ def test_what_the_text_quotes_stands_in_the_programs():
 
 def test_the_answer_of_the_first_exercise_is_what_the_program_gets():
     assert resuming.NUMBERS_IN.strip() == CELLS["numbers-in"].strip()
-    assert resuming.RESUME.strip() == exercises.solution(CELLS["exercise-resume"]).strip()
 
 
 def test_the_batch_script_and_its_program_are_those_of_deploy(tmp_path):
