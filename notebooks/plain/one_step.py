@@ -87,9 +87,7 @@ def train_step(model, x, y, learning_rate):
 
 
 def spread(tensor):
-    copies = []
-    for copy in dtensor.unpack(tensor):
-        copies.append(copy.numpy())
+    copies = [copy.numpy() for copy in dtensor.unpack(tensor)]
     # For each number, the largest copy minus the smallest
     differences = np.max(copies, axis=0) - np.min(copies, axis=0)
     return differences.max()

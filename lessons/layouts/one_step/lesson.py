@@ -2,8 +2,8 @@
 # # One training step on eight devices
 #
 # In {lesson:whole_game}, eight devices trained one network.
-# In each step, every device saw 8 of 64 reviews, and changed its own copy of the weights.
-# After a hundred steps, the eight copies were still equal to the last bit.
+# In each step, every device saw 8 of 64 reviews and changed its own copy of the weights.
+# After a hundred steps, the eight copies of `W1` were still equal to the last bit.
 # Yet once training has begun, no line of the program sends a weight to a device, and none compares two copies.
 # The training step doesn't even mention a device.
 #
@@ -17,7 +17,7 @@
 # - say what keeps the copies of a model equal, and what doesn't;
 # - compute the gradient from what each device holds, and account for every byte that the all-reduces carry.
 #
-# **Time:** 25 minutes.
+# **Time:** 35 minutes.
 # **You need to know:** layouts ({lesson:mesh_and_layout}), all-reduces ({lesson:communication}),
 # what a ring sends ({lesson:all_reduce}), and gradient descent on one device.
 
@@ -73,18 +73,11 @@ layouts = {
 }
 
 # %% layouts-read [markdown]
-# This is data parallelism. The reviews `x` and their labels `y` are split along `batch`.
+# This is data parallelism. The reviews `x` and their labels `y` are split along `batch`,
+# so each device gets eight of the 64 reviews of a batch.
 # The weights and biases are replicated, so every device holds the complete model.
-# Here is a batch of 64 reviews:
-
-# %% show-x
-from course_lib import show
-
-show(layouts["x"], (64, 1200))
-
-# %% values-text [markdown]
-# Each device gets eight reviews.
-# Now the initial weights. We draw them once, with NumPy, so that every run can start from the same ones:
+#
+# Its initial weights are drawn once, with NumPy, so that every run can start from the same ones:
 
 # %% values
 import numpy as np
@@ -101,10 +94,10 @@ values = {
 
 # %% model-text [markdown]
 # Only the model and its training step are missing.
-# One function in them is ours: `shard(array, layout)` cuts an array as the layout says, sends each device its part,
-# and packs the parts into one DTensor. In {lesson:mesh_and_layout} you wrote it yourself, with `cut` and `dtensor.pack`.
+# One function in them is ours: `shard(array, layout)` cuts an array as the layout says, sends each device its part
+# and packs the parts into one DTensor. In {lesson:mesh_and_layout} you wrote it yourself.
 # Everything else is TensorFlow.
-# If you give the model no layouts, it makes ordinary variables. We will need that to compare with one device.
+# Without layouts, the model has ordinary variables. We will need that to compare with one device.
 #
 # While you read, look for the line that tells device 3 what to do:
 
@@ -152,7 +145,7 @@ def train_step(model, x, y, learning_rate):
 # %% train-step-read [markdown]
 # No line mentions device 3. This is the step that you would write for one device.
 #
-# Only keep the order: compute all the gradients first, then update.
+# Just keep one rule: compute all the gradients before you update anything.
 
 # %% note-order [markdown]
 # Why must the gradients come first?
@@ -161,30 +154,9 @@ def train_step(model, x, y, learning_rate):
 # That is why you shouldn't use a Keras 3 optimizer such as Adam in a DTensor step.
 # Such an optimizer reads what it has just written, and trains wrongly. {Lesson:from_scratch} writes one that is right.
 
-# %% note-eager [markdown]
-# Does the step have to be a `tf.function`?
-#
-# Without `@tf.function`, each operation runs as soon as Python reaches it.
-# `train_step.python_function` is the step in this form. On our mesh it fails:
-#
-# ```
-# UnimplementedError: The op/function Mul got a regular tensor for input 0
-# (shape [64,1]) but was expecting a DTensor. Currently only scalars and
-# small integer/string tensors are auto-broadcast to DTensors. …
-# ```
-#
-# In the forward pass, scalars and small integer tensors were the only regular tensors, so it went well.
-# The backward pass begins with a regular tensor of 64 fractions: the gradient of the mean with respect to each loss.
-# DTensor doesn't know which device should hold which part of it.
-# Inside a `tf.function`, DTensor sees the whole computation before it runs, and gives that tensor a layout as well.
-#
-# The step also runs under `with dtensor.default_mesh(mesh):`, or with `tf.reduce_sum(losses) / 64` instead of the mean.
-# Still, make it a `tf.function`. Otherwise Python starts each operation by itself, and that is slow.
-
 # %% first-run-text [markdown]
 # Let's see whether eight devices can train with this step.
-# 8,100 reviews make 126 batches of 64, and we go through these batches for three epochs: 378 steps.
-# The 36 reviews that are left over don't fill a batch, so we drop them. {Lesson:coupled_rows} pads such a batch instead.
+# 8,100 reviews make 126 full batches of 64, and we go through these for three epochs: 378 steps.
 
 
 # %% first-run
@@ -212,8 +184,33 @@ trained = MLP(values, layouts)
 history = await live(train(trained, epochs=3), steps=378)
 
 # %% first-run-read [markdown]
-# Eight devices can train with this step. The loss begins at 0.69, the loss of answering fifty-fifty, and falls to about 0.6.
-# The accuracy climbs to about 0.7. Plain gradient descent is slower than Adam.
+# They can. The loss begins at 0.69, the loss of answering fifty-fifty, and falls to about 0.6,
+# while the accuracy climbs to about 0.7. (Plain gradient descent is slower than Adam.)
+
+# %% note-rest [markdown]
+# What about the 36 reviews that are left over?
+#
+# They don't fill a batch, so we drop them. {Lesson:coupled_rows} pads such a batch instead.
+
+# %% note-eager [markdown]
+# Does the step have to be a `tf.function`?
+#
+# Without `@tf.function`, each operation runs as soon as Python reaches it.
+# `train_step.python_function` is the step in this form. On our mesh it fails:
+#
+# ```
+# UnimplementedError: The op/function Mul got a regular tensor for input 0
+# (shape [64,1]) but was expecting a DTensor. Currently only scalars and
+# small integer/string tensors are auto-broadcast to DTensors. …
+# ```
+#
+# In the forward pass, scalars and small integer tensors were the only regular tensors, so it went well.
+# The backward pass begins with a regular tensor of 64 fractions: the gradient of the mean with respect to each loss.
+# DTensor doesn't know which device should hold which part of it.
+# Inside a `tf.function`, DTensor sees the whole computation before it runs, and gives that tensor a layout as well.
+#
+# The step also runs under `with dtensor.default_mesh(mesh):`, or with `tf.reduce_sum(losses) / 64` instead of the mean.
+# Still, make it a `tf.function`. Otherwise Python starts each operation by itself, and that is slow.
 
 # %% note-dataset [markdown]
 # Doesn't TensorFlow have a data set for this?
@@ -249,17 +246,15 @@ StepExplorer("data")
 # The forward pass is nearly over, and you haven't asked anybody for anything.
 #
 # But now comes `reduce_mean(losses)`. It sums over the *reviews*, and you have only 8 of the 64.
-# Here the devices must add up what they have: an all-reduce.
-# The accuracy is also a mean over the reviews, so it needs a second one.
+# Here the devices must add up what they have, in an all-reduce.
+# The accuracy takes a second one, because it is also a mean over the reviews.
 #
-# And the backward pass? The loss is a mean over the reviews, so its gradient is the mean of the reviews' gradients.
-# You can compute the part of it that comes from your 8 reviews. For the rest, you need the others.
-# Once you have the complete gradients, you can update your own copy.
+# In the backward pass you need the others again. The loss is a mean over 64 reviews, so its gradient is one, too,
+# and you can compute only the part of it that comes from your 8 reviews.
+# Once the parts are added up, you update your own copy alone.
 #
-# For any tensor that a step computes from the batch, such as activations, losses and gradients, ask two questions.
-# Does it have a batch axis? Then it is split along that axis.
-# Was it summed over the batch? Then it needed an all-reduce, and now every device has the result.
-# Weights and biases need no question: they are replicated from the start.
+# So here is the rule. Take any tensor that the step computes. If it has a batch axis, it is split along it.
+# If the batch was summed away, it went through an all-reduce, and every device has it.
 
 # %% note-bias [markdown]
 # How the layout of a bias follows from its weight's
@@ -292,50 +287,45 @@ check("one_step-layouts", image_layouts)
 # ## Compare with one device
 #
 # The curve fell, but that doesn't prove that the step is right.
-# In {lesson:whole_game} the curve fell as well when a quarter of the examples had the wrong labels.
+# In {lesson:whole_game} the curve fell as well when a quarter of the examples had another example's label.
 # For proof, take the same steps on one device, and compare.
 #
-# The first function takes twenty steps on one device, and the second takes the same twenty on eight:
+# This function takes twenty steps and returns their losses. With layouts it takes them on eight devices, without on one:
 
 
-# %% on-one
-def losses_on_one(step, values, features, labels):
-    model = MLP(values)
-    losses = []
-    for start in range(0, 20 * 64, 64):
-        x = tf.constant(features[start : start + 64])
-        y = tf.constant(labels[start : start + 64])
-        loss, _ = step(model, x, y, 0.5)
-        losses.append(float(loss))
-    return np.array(losses)
-
-
-# %% on-eight
-def losses_on_eight(step, values, features, labels):
+# %% losses-of
+def losses_of(step, values, features, labels, layouts=None):
     model = MLP(values, layouts)
     losses = []
     for start in range(0, 20 * 64, 64):
-        x = shard(features[start : start + 64], layouts["x"])
-        y = shard(labels[start : start + 64], layouts["y"])
+        x = features[start : start + 64]
+        y = labels[start : start + 64]
+        if layouts is None:
+            x, y = tf.constant(x), tf.constant(y)
+        else:
+            x, y = shard(x, layouts["x"]), shard(y, layouts["y"])
         loss, _ = step(model, x, y, 0.5)
         losses.append(float(loss))
     return np.array(losses)
 
+
+# %% rounding-text [markdown]
+# Now run it twice, and look at the largest difference:
 
 # %% rounding
 from course_lib import about
 
-on_one = losses_on_one(train_step, values, train_x, train_y)
-on_eight = losses_on_eight(train_step, values, train_x, train_y)
+on_one = losses_of(train_step, values, train_x, train_y)
+on_eight = losses_of(train_step, values, train_x, train_y, layouts)
 
 in_float32 = np.abs(on_eight - on_one)
 print("largest difference", about(in_float32.max(), 0, 1e-5))
 
 # %% rounding-read [markdown]
-# Over twenty steps, the difference is at most about 1e-7, one ten-millionth. Is that a mistake, or is it rounding?
+# It is about a ten-millionth. Is that a mistake, or is it rounding?
 # Eight devices add the same numbers in a different order, so they round differently.
-# There is a simple way to find out. In float64, rounding is hundreds of millions of times smaller.
-# A mistake stays as large as it is:
+# There is a simple way to find out. In float64, rounding is hundreds of millions of times smaller,
+# while a mistake stays as large as it is:
 
 # %% rounding-64
 values_64 = {}
@@ -343,14 +333,14 @@ for name, value in values.items():
     values_64[name] = value.astype("float64")
 x_64 = train_x.astype("float64")
 
-one_64 = losses_on_one(train_step, values_64, x_64, train_y)
-eight_64 = losses_on_eight(train_step, values_64, x_64, train_y)
+one_64 = losses_of(train_step, values_64, x_64, train_y)
+eight_64 = losses_of(train_step, values_64, x_64, train_y, layouts)
 
 in_float64 = np.abs(eight_64 - one_64)
 print("largest difference", about(in_float64.max(), 0, 1e-12))
 
 # %% rounding-64-read [markdown]
-# The difference has shrunk to about 2e-16, hundreds of millions of times. So it was rounding.
+# The difference has shrunk to about 2e-16, a factor of hundreds of millions. So it was rounding.
 
 # %% note-dtypes [markdown]
 # How do you bring a model of your own to float64?
@@ -367,16 +357,19 @@ print("largest difference", about(in_float64.max(), 0, 1e-12))
 rolled_y = train_y.copy()
 for start in range(0, 20 * 64, 64):
     rows = slice(start, start + 64)
+    # A device has 8 rows, so this moves labels by one device
     rolled_y[rows] = np.roll(train_y[rows], 8)
 
-rolled = losses_on_eight(train_step, values, train_x, rolled_y)
+rolled = losses_of(train_step, values, train_x, rolled_y, layouts)
 wrong_labels = np.abs(rolled - on_one)
 
 # %% summed-text [markdown]
 # The second mistake happens where the gradients are added up.
-# Suppose that each device computes the gradient of the mean loss over its own 8 reviews.
-# The gradient of the batch is the mean of these eight gradients.
-# But somebody forgets to divide by eight, and applies their sum:
+# In our step, each device's part of the gradient is already divided by 64, so it takes no more than an all-reduce, which adds.
+# Suppose instead that each device computes the gradient of the mean loss over its own 8 reviews.
+# Then the gradient of the batch is the *mean* of these eight.
+# But somebody forgets to divide by eight, and applies their sum.
+# To get the same effect, we multiply our gradient by eight:
 
 
 # %% summed
@@ -395,7 +388,7 @@ def summed_step(model, x, y, learning_rate):
     return loss, None
 
 
-summed = losses_on_eight(summed_step, values, train_x, train_y)
+summed = losses_of(summed_step, values, train_x, train_y, layouts)
 
 # %% predict-gradient [markdown]
 # Eight devices train a network, and one device takes the same steps, from the same weights, for comparison.
@@ -420,7 +413,7 @@ reveal("one_step-gradient", step)
 # %% mistakes-given [markdown]
 # So *the first loss says nothing about the gradient*, and you need to compare several steps.
 # Here are all four comparisons in one picture.
-# Each line shows the largest difference so far. It starts at the first step where the losses differ at all:
+# Each line shows the largest difference so far, and begins where the two losses first differ:
 
 # %% differences-picture
 from lessons.layouts.one_step.picture import differences_picture
@@ -435,15 +428,14 @@ differences_picture(
 )
 
 # %% differences-read [markdown]
-# The two mistakes are far above the rounding, by a factor of ten thousand and more.
+# Look at the scale: the two mistakes lie ten thousand times and more above the rounding.
 # The wrong labels show at step 1, since they are part of the forward pass.
-# The wrong gradient can't show at step 1, and jumps out at step 2.
-# The weights give it away sooner: they are wrong after a single step.
+# The wrong gradient can't show there, and jumps out at step 2.
 #
 # For your own model, run a few steps on one device and on eight, from the same weights.
 # If the model doesn't fit on one device, take a smaller version of it.
 # If you can't tell whether a difference is rounding, go to float64.
-# If you train with Adam, compare the *gradients*. Adam divides each gradient by its usual size,
+# And if you train with Adam, compare the *gradients*, too. Adam divides each gradient by its usual size,
 # so a factor of eight almost vanishes from the losses.
 
 # %% note-rate [markdown]
@@ -476,9 +468,7 @@ differences_picture(
 
 # %% copies
 def spread(tensor):
-    copies = []
-    for copy in dtensor.unpack(tensor):
-        copies.append(copy.numpy())
+    copies = [copy.numpy() for copy in dtensor.unpack(tensor)]
     # For each number, the largest copy minus the smallest
     differences = np.max(copies, axis=0) - np.min(copies, axis=0)
     return differences.max()
@@ -493,15 +483,14 @@ print("b2", spread(trained.b2.value()))
 # The differences are zero. Not a ten-millionth: *zero*, in all 57,746 numbers, after 378 steps in which no two devices saw the same review.
 #
 # The step shows why. The copies began equal, because `shard` sent every device the same array.
-# In each step, the devices compute different parts of the gradient.
-# But the all-reduce gives all of them the same sum, down to the last bit:
-# in a ring, for example, each piece of the sum is finished on one device, and the others get copies of it.
+# In each step, the devices compute different parts of the gradient, but the all-reduce gives all of them the same sum,
+# down to the last bit: in a ring, for example, each chunk of the sum is finished on one device, and the others get copies of it.
 # Then each device subtracts the same numbers from the same numbers.
 #
 # This argument rests on one word: *began*.
-# Imagine a program in which every device draws its own initial `W1`, with its own seed.
-# That mistake is easy to make if each device has a process of its own.
-# DTensor takes these eight arrays for copies of one weight, and reports nothing:
+# Imagine a program in which every device draws its own initial `W1`, with its own seed,
+# as happens easily if each device has a process of its own.
+# DTensor assumes that the eight arrays are copies of one weight, and doesn't check:
 
 # %% apart
 own_W1 = []
@@ -516,7 +505,7 @@ print(f"largest difference {spread(packed):.3f}")
 # %% predict-apart [markdown]
 # Eight devices each drew their own initial values of a weight. The largest difference between two of them is 0.302.
 # Now the eight train for 378 steps, under data parallelism:
-# in each step an all-reduce averages their gradients, and each device updates its own copy by plain gradient descent.
+# in each step an all-reduce adds up their parts of the gradient, and each device updates its own copy by plain gradient descent.
 # How large is the largest difference between two copies then?
 #
 # - [ ] `0` 0: the all-reduces have made them equal
@@ -524,7 +513,7 @@ print(f"largest difference {spread(packed):.3f}")
 # - [x] `0.302` 0.302: just as large as before
 #   All devices subtract the same updates. The copies move, but the differences between them stay, up to rounding.
 # - [ ] `1` Larger: the copies drift further apart
-#   They would drift apart if each device followed its own gradient. But all of them get the same mean.
+#   They would drift apart if each device followed its own gradient. But all of them get the same sum.
 
 # %% reveal-apart
 model_apart = MLP(values, layouts)
@@ -560,13 +549,14 @@ print("eight different copies ", last_20(records_apart))
 
 # %% apart-read [markdown]
 # The loss shows nothing: in the second run it is just as low.
-# Yet the gradient that this run followed belongs to no network at all. It is the average of the gradients of eight different networks.
-# And a checkpoint saves only one of the eight. In TensorFlow 2.21 that is the copy of device 0.
+# Yet this run was steered by a gradient that belongs to none of its networks,
+# since each device added the part that its own network gave.
+# And a checkpoint saves only one of the eight.
 #
 # Only two things keep the copies equal: they start equal, and they get equal updates.
 # Nothing compares them, and plain gradient descent doesn't repair them.
 # But a comparison with one device finds this mistake at once.
-# Let the one device start from `values`, whose `W1` is also the copy of device 0:
+# Start the single device from `values`: its `W1` is the very copy that device 0 has.
 
 # %% apart-first
 first_apart = records_apart[0]["loss"]
@@ -582,9 +572,10 @@ print(f"eight different copies  {first_apart:.4f}")
 # Small tensors don't stay apart
 #
 # `W1` has 57,600 elements. With fewer than 20 elements, replicated float32 tensors behave differently in TensorFlow 2.21.
-# A `DVariable` made of eight unequal ones takes the copy of device 0 for all devices.
+# If you make a `DVariable` from eight unequal copies, every device gets device 0's.
 # A `tf.function` that is given such a tensor also computes with the copy of device 0 alone.
-# `b2` has only two elements: if each device had drawn its own, the copies would have been equal at once. The page *Silent mistakes* has more on unequal copies.
+# `b2` has only two elements: if each device had drawn its own, the copies would have been equal at once.
+# The page *Silent mistakes* has more on unequal copies.
 
 # %% note-decay [markdown]
 # Weight decay hides the mistake
@@ -592,19 +583,15 @@ print(f"eight different copies  {first_apart:.4f}")
 # With weight decay, each device also shrinks its own copy a little in every step. That shrinks the differences as well.
 # So after a long run the copies can look equal, although they began as eight networks. Compare them at the start.
 
-# %% blind-text [markdown]
-# You can also look at the copies themselves, as we did. But there is a trap:
-
-# %% blind
-print(f"value()      {spread(model_apart.W1.value()):.3f}")
-print(f"read_value() {spread(model_apart.W1.read_value()):.3f}")
-
-# %% blind-read [markdown]
-# The same variable! Outside of a `tf.function`, DTensor computes an operation on replicated tensors only once,
-# with the copies of device 0, and gives the result to all devices.
-# `read_value()` contains such an operation. Only `value()` shows the copies as they are.
-# So use `value()` to compare copies. Where the copies are equal, the two give the same numbers.
+# %% note-value [markdown]
+# How to look at the copies of a variable
 #
+# Use `value()`, as we did. `read_value()` would have shown no difference at all.
+# Outside a `tf.function`, DTensor doesn't run an operation on every replica:
+# it runs it once, on device 0's copies, and hands the result to everyone.
+# `read_value()` contains such an operation, so you would compare device 0 with itself.
+
+# %% gradients-heading [markdown]
 # ## The step by hand
 #
 # Let's do by hand what DTensor does.
@@ -638,20 +625,22 @@ y = shard(train_y[:64], layouts["y"])
 one = MLP(values)
 
 partial = []
-for own_x, own_y in zip(dtensor.unpack(x), dtensor.unpack(y)):
-    partial.append(gradients_of(one, own_x, own_y))
-
-own_ys = dtensor.unpack(y)
 for device in range(8):
-    positive = own_ys[device].numpy().sum()
-    gradient = partial[device]["b2"].numpy().round(2)
-    print("device", device, "positive", positive, gradient)
+    own_x = dtensor.unpack(x)[device]
+    own_y = dtensor.unpack(y)[device]
+    gradients = gradients_of(one, own_x, own_y)
+    partial.append(gradients)
+
+    positive = own_y.numpy().sum()
+    b2 = gradients["b2"].numpy().round(2)
+    print("device", device, "positive", positive, b2)
 
 # %% gradients-read [markdown]
-# Each line shows how many of the device's reviews are positive, and then its gradient of `b2`: two numbers.
+# Each line shows how many of the device's reviews are positive, and then its gradient of `b2`: two numbers,
+# for "negative" and for "positive". A step *subtracts* the gradient, so a negative number raises its bias.
 # The devices don't even agree on the sign!
 # Devices 0 and 1 happened to get six positive reviews out of eight, so they want the network to say "positive" more often.
-# The other six want the opposite, and devices 3 and 5 most of all, since they got only three.
+# Devices 3 and 5 got only three and want the opposite, while the other four have as many of one as of the other, and hardly care.
 #
 # All eight have the same number of reviews. So the gradient over all 64 is the mean of these eight.
 # Does DTensor get the same for the whole batch?
@@ -661,15 +650,15 @@ model = MLP(values, layouts)
 by_dtensor = gradients_of(model, x, y)
 
 for name in ["W1", "b1", "W2", "b2"]:
-    mean = sum(gradients[name] for gradients in partial) / 8
-    theirs = dtensor.unpack(by_dtensor[name])[0]
-    difference = np.abs(mean - theirs).max()
+    mean = np.mean([each[name] for each in partial], axis=0)
+    whole = dtensor.unpack(by_dtensor[name])[0]
+    difference = np.abs(mean - whole).max()
     print(name, about(difference, 0, 1e-7))
 
 # %% compared-read [markdown]
-# The two agree up to rounding. On our processor, the gradients of the two biases are exactly equal.
+# The two agree up to rounding.
 # Now you know everything that a data-parallel step does:
-# each device computes its own gradient, an all-reduce averages the gradients, and each device updates its own copy.
+# each device computes the gradient of its own examples, an all-reduce combines the gradients, and each device updates its own copy.
 # So write one.
 #
 # **Exercise 2.** Write `step_by_hand(copies, xs, ys, learning_rate)`, a data-parallel step for another loss.
@@ -685,6 +674,7 @@ for name in ["W1", "b1", "W2", "b2"]:
 
 
 # %% own-gradient
+# Shapes: w (features,), x (rows, features), y (rows,)
 def own_gradient(w, x, y):
     error = x @ w - y
     return 2 * error @ x / len(y)
@@ -711,8 +701,8 @@ check("one_step-step", step_by_hand)
 # %% collectives-heading [markdown]
 # ## What a step sends
 #
-# Back to TensorFlow. The lanes showed six all-reduces. Does DTensor insert just these into the step, and no more?
-# `collectives`, which you met in {lesson:communication}, lists the all-reduces that DTensor inserted:
+# Back to TensorFlow. The lanes showed six all-reduces. Does DTensor insert these six into the step, and no more?
+# `collectives`, which you met in {lesson:communication}, tells you:
 
 # %% collectives
 from course_lib import collectives
@@ -745,8 +735,7 @@ for each in collectives(train_step, model, x_128, y_128, 0.5):
 reveal("one_step-bytes", total)
 
 # %% bytes-read [markdown]
-# That is one reason why people who train on many devices like large batches:
-# with twice the batch, a step computes twice as much, and sends just as much as before.
+# That's one reason for large batches on many devices: double the batch, and a step computes twice as much but sends no more.
 #
 # We can account for each of the six by its bytes. A float32 number takes 4.
 #
@@ -760,7 +749,6 @@ reveal("one_step-bytes", total)
 # | 384 | 48 × 2 | the gradient of `W2` |
 #
 # The batch size occurs nowhere. With twice the hidden units, everything but the first three rows would double.
-# The gradients come in no particular order, since none of them waits for any other.
 #
 # The picture of the step also counted what each device sends: 404,236 bytes.
 # In a ring of eight, that is 1.75 times what the all-reduces carry ({lesson:all_reduce}).
@@ -770,7 +758,7 @@ reveal("one_step-bytes", total)
 # An exception: embeddings
 #
 # The gradient of an embedding table is zero in all rows whose words don't occur in the batch.
-# TensorFlow can represent it by the other rows alone (`tf.IndexedSlices`).
+# TensorFlow can leave these rows out (`tf.IndexedSlices`).
 # Under `tf.distribute.MirroredStrategy` it is exchanged in this form, and then it does grow with the batch.
 # Our `train_step` can't take it: `learning_rate * gradient` raises a `TypeError`.
 # Convert it first, with `tf.convert_to_tensor(gradient)`. Then it has the shape of the whole table, and so has its all-reduce.
