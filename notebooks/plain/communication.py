@@ -78,10 +78,11 @@ def loss_of(x, W1, b1, W2, b2):
 
 
 def both_layers(x, W1, b1, W2, b2):
+    weights = [W1, b1, W2, b2]
     with tf.GradientTape() as tape:
-        tape.watch([W1, b1, W2, b2])
+        tape.watch(weights)
         loss = loss_of(x, W1, b1, W2, b2)
-    return loss, tape.gradient(loss, [W1, b1, W2, b2])
+    return loss, tape.gradient(loss, weights)
 
 
 def main():

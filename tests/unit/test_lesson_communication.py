@@ -1,4 +1,4 @@
-"""What the first exercise of lesson `communication` takes for granted."""
+"""What the second exercise of lesson `communication` takes for granted."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from tests.course import from_lesson
 checks = from_lesson("communication", "checks")
 
 
-def test_no_other_way_of_exercise_1_has_a_smaller_payload():
+def test_no_other_way_of_exercise_2_has_a_smaller_payload():
     grid, shape = MeshSpec([("batch", 4), ("model", 2)]), (16, 16)
     source, target = LayoutSpec([UNSHARDED, "batch"], grid), LayoutSpec(["batch", "model"], grid)
     payloads = {}

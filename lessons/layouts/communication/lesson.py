@@ -2,16 +2,16 @@
 # # What must devices tell each other?
 #
 # Here are two ways to split the same network over eight devices.
-# In the forward pass, the devices add up arrays of 2,052 bytes in the first way, and of four bytes in the second.
-# Yet the second way is the worse choice. Why?
+# In the forward pass, the first makes the devices add up 2,052 bytes, and the second only four.
+# Yet the second is the worse choice. Why?
 #
-# You can work it out with a pencil, before you rent the machines.
+# You can work that out with a pencil, before you rent a single machine.
 # Ask of every operation: *what does a device lack?*
-# It may lack terms of a sum, or a part of a tensor. Whatever it lacks must come from the others.
+# It may lack terms of a sum, or a part of a tensor, and whatever it lacks must come from the others.
 #
 # **After this lesson you can**
 #
-# - say what devices exchange for a matrix product, a sum, or a change of layout, and how many bytes that is;
+# - say what devices exchange for a matrix product or a change of layout, and how many bytes that is;
 # - do the same for the forward and the backward pass of a small network;
 # - check your answer against what TensorFlow really ran.
 #
@@ -33,12 +33,14 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # Let's multiply a batch `x`, 16 examples with 24 features each, by a weight matrix `W` with 40 columns.
 # Each of eight devices gets three columns of `x`, and the three rows of `W` that go with them.
 #
-# Every entry of the product is a row of `x` times a column of `W`. That is a sum of 24 terms:
+# Every entry of the product is a row of `x` times a column of `W`, which makes a sum of 24 terms:
 #
 # $$\begin{aligned}&(xW)_{ik} = \\ &\quad \underbrace{x_{i0} W_{0k} + x_{i1} W_{1k} + x_{i2} W_{2k}}_{\text{device 0}} \\ &+ \underbrace{x_{i3} W_{3k} + x_{i4} W_{4k} + x_{i5} W_{5k}}_{\text{device 1}} + \dots\end{aligned}$$
 #
 # The sum runs over the features: the columns of `x`, and the rows of `W`.
 # The axis over which a product sums is called its **contracting dimension**.
+#
+# This is how the devices get their parts. `x` is split by columns, and `W` by rows:
 
 # %% factors
 tf = course_lib.start_tensorflow()
@@ -54,7 +56,7 @@ rows_layout = dtensor.Layout(["devices", WHOLE], mesh)
 columns_layout = dtensor.Layout([WHOLE, "devices"], mesh)
 
 # %% split-text [markdown]
-# With these two layouts we split the matrices. Here is first `x`, then `W`:
+# Here is first `x`, then `W`:
 
 # %% split
 x_values = np.arange(16 * 24, dtype="float32").reshape(16, 24)
@@ -86,21 +88,21 @@ x_part = dtensor.unpack(x_by_columns)[0]
 W_part = dtensor.unpack(W_by_rows)[0]
 own = (x_part @ W_part).numpy()
 product = x_values @ W_values
-reveal("communication-own", np.count_nonzero(own == product))
+num_finished = np.count_nonzero(own == product)
+reveal("communication-own", num_finished)
 
 # %% partial-sum-text [markdown]
-# So each device has a 16 × 40 matrix, and not one entry of it is finished.
+# So each device has a 16 × 40 matrix in which not a single entry is finished.
 # Such a matrix is a **partial sum**. To add up all eight, TensorFlow inserts an **all-reduce**, as in {lesson:whole_game}:
 # every device contributes its matrix, and every device gets the sum.
 #
-# Could the adding wait? Not if a `relu` comes next. Suppose that two devices hold 3 and -3.
-# The relu of the sum is 0. If each device took the relu first, they would get 3 + 0 = 3.
-# So TensorFlow usually adds up right after the product.
+# Could the adding wait? Not past a `relu`. Say two devices hold 3 and -3.
+# The relu of their sum is 0, but if each device took the relu first, the two would get 3 + 0 = 3.
 #
 # An exchange in which all devices of a group take part is called a **collective**.
 # Could we have predicted this one from the layouts alone?
 # Here is the prediction, beside what TensorFlow really ran.
-# Stripes mark a partial sum. The Roman numeral I names a group of devices; here a single group contains all eight.
+# Stripes mark a partial sum, and the Roman numeral I stands for a group of devices: here a single group of all eight.
 
 # %% partial-sum
 from course_lib import explain
@@ -109,15 +111,15 @@ explain(tf.matmul, x_by_columns, W_by_rows)
 
 # %% rows-text [markdown]
 # The two agree: one all-reduce over `devices`.
-# We measure a collective by its **payload**, the whole array that it adds up or gathers.
+# We measure an all-reduce by its **payload**, the array that it adds up.
 # Here that is a matrix of 16 × 40 entries of 4 bytes: 2,560 bytes.
-# The picture also says what a device sends in a ring. That is for {lesson:all_reduce}.
+# (How much of that each device sends is a question for {lesson:all_reduce}.)
 #
 # ## The same product, split differently
 #
-# TensorFlow chooses the collectives when it compiles a function, from layouts and shapes alone.
-# That is why you can predict them.
-# To list what it chose, give the function and its DTensors to `collectives`:
+# TensorFlow chooses its collectives when it compiles a function, from layouts and shapes alone, which is why you can predict them.
+# To see its choice, give the function and its DTensors to `collectives`.
+# We print the list, and add up the payloads:
 
 # %% listing
 from course_lib import collectives
@@ -147,25 +149,30 @@ print("W split by rows")
 print_collectives(tf.matmul, x_by_rows, W_by_rows)
 
 # %% rows-read [markdown]
-# With `W` replicated, nothing is sent! A device has two rows of `x` and all of `W`.
-# That is all it needs for its two rows of the product.
-# This is data parallelism.
+# With `W` replicated, nothing is sent! A device has two rows of `x` and all of `W`,
+# which is all it needs for its two rows of the product. This is data parallelism.
 #
-# With `W` split by rows, a device needs 24 rows of `W`, and it has three.
-# It gets the other 21 by an **all-gather**: every device contributes its part, and every device gets all parts.
-# The payload is all of `W`, 3,840 bytes.
-# The list says "all-reduce" because TensorFlow, by default, runs an all-reduce instead of each all-gather.
-# Each device then contributes its own rows, and zeros for the others.
+# With `W` split by rows, a device needs 24 rows of `W` and has only three.
+# The other 21 come by an **all-gather**: every device contributes its part, and every device gets all parts.
+# Its payload is what is gathered, all of `W`: 3,840 bytes.
+# (The list calls it an all-reduce, because that is how TensorFlow runs it; a note below has more.)
+# If `W` were 10 GB, this split would put 10 GB on every device, in every step.
 #
-# Three ways to split one product:
+# So there are three ways to split one product, and what a device lacks decides what is sent:
 #
 # | layout of `x` | layout of `W` | a device lacks | collective | payload |
 # | --- | --- | --- | --- | --- |
 # | `[unsharded, devices]` | `[devices, unsharded]` | 21 terms of every entry | all-reduce | 2,560 bytes |
 # | `[devices, unsharded]` | `[unsharded, unsharded]` | nothing | none | 0 bytes |
 # | `[devices, unsharded]` | `[devices, unsharded]` | 21 rows of `W` | all-gather | 3,840 bytes |
+
+# %% note-gather [markdown]
+# Why does the list say "all-reduce" for an all-gather?
 #
-# If `W` were 10 GB, the last split would put 10 GB on every device, in every step.
+# By default, DTensor runs each all-gather as an all-reduce of the whole array.
+# Each device contributes its own part, and zeros for the rest, so the sum has all parts in their places.
+# The payload is the same, but each device sends twice as much ({lesson:all_reduce}).
+# Wherever the devices of this course gather something, the lists say "all-reduce".
 
 # %% note-spmd [markdown]
 # Who decides what is sent?
@@ -179,11 +186,12 @@ print_collectives(tf.matmul, x_by_rows, W_by_rows)
 # %% note-fsdp [markdown]
 # Sometimes a weight is gathered on purpose
 #
-# Fully sharded data parallelism (FSDP, {lesson:zero_and_fsdp}) splits weights as in the last row, so that each device stores only a part.
-# It gathers each weight just before it is used.
+# Fully sharded data parallelism (FSDP, {lesson:zero_and_fsdp}) splits weights as in the last row, so that each device stores only a part,
+# and gathers each weight just before it is used.
 # In DTensor, you can write `dtensor.relayout(W, replicated_layout)` inside the loss function.
-# But that is not all of FSDP: the gathered weight stays until the backward pass,
-# and its gradient takes an all-reduce, not a reduce-scatter, which would leave each device only its part of the sum.
+#
+# That isn't FSDP yet. The gathered weight stays in memory until the backward pass, and its gradient is all-reduced in full,
+# where FSDP would leave each device only its own part of the sum (a reduce-scatter, {lesson:all_reduce}).
 
 # %% note-collectives [markdown]
 # How does `collectives` know?
@@ -226,26 +234,28 @@ for each in collectives(tf.matmul, wide, tall):
 reveal("communication-half", payload)
 
 # %% product-explorer-text [markdown]
-# So what a device lacks depends on how the contracting dimension is split.
-# Write the two layouts side by side: the contracting dimension is the inner pair of entries.
-# The product doesn't sum over the other two axes. We call them the *outer* ones.
-# Here `batch` and `model` are mesh dimensions:
+# Let's make a rule of this. Write the two layouts side by side:
 #
-# | the contracting dimension is split | for example | a device lacks | what happens |
+# ```
+# [outer, inner] @ [inner, outer]
+# ```
+#
+# The two inner entries belong to the contracting dimension. The two outer ones belong to axes that the product doesn't sum over,
+# and they become the layout of the product: `[outer, outer]`.
+# What a device lacks depends on the inner entries. Here `batch` and `model` are mesh dimensions:
+#
+# | the inner entries | for example | a device lacks | what happens |
 # | --- | --- | --- | --- |
-# | in neither factor | `[batch, unsharded] @ [unsharded, model]` | nothing | **nothing** is sent |
-# | in both, over the same mesh dimension | `[unsharded, model] @ [model, unsharded]` | terms of each entry | **all-reduce** of the partial sums |
-# | in one factor only | `[unsharded, model] @ [unsharded, unsharded]` | terms of each entry | each device slices the other factor, then **all-reduce** |
-# | in one factor only, but the other factor already uses that mesh dimension for its outer axis, so it can't be sliced | `[batch, unsharded] @ [batch, unsharded]` | a part of one factor | **all-gather** of the factor whose contracting dimension is split |
-# | over two different mesh dimensions | `[unsharded, model] @ [batch, unsharded]` | | an error |
-#
-# The outer entries become the layout of the product: its rows are split like the rows of `x`,
-# and its columns like the columns of `W`.
+# | neither is split | `[batch, unsharded] @ [unsharded, model]` | nothing | **nothing** is sent |
+# | both are split, over the same mesh dimension | `[unsharded, model] @ [model, unsharded]` | terms of each entry | **all-reduce** of the partial sums |
+# | only one is split | `[unsharded, model] @ [unsharded, unsharded]` | terms of each entry | each device slices the other factor, then **all-reduce** |
+# | only one is split, over a mesh dimension that already splits the other factor's outer axis | `[batch, unsharded] @ [batch, unsharded]` | a part of one factor | **all-gather** of the factor whose inner axis is split |
+# | they are split over two different mesh dimensions | `[unsharded, model] @ [batch, unsharded]` | | an error |
 #
 # The explorer has our `x` and `W`, and runs their product on real DTensors when you press its button.
-# Can you find a different example for each line of the table?
-# The explorer's first mesh has one dimension, called `batch`.
-# For the last line, choose one with two dimensions, `batch 4 × model 2`.
+# Can you find another example for each line of the table?
+# Begin with its first mesh, which has the single dimension `batch`.
+# The last line needs a mesh with two dimensions, such as `batch 4 × model 2`.
 
 # %% product-explorer
 from lessons.layouts.communication.product_explorer import (
@@ -273,9 +283,43 @@ ProductExplorer()
 # Some layouts can't be obtained in this way: TensorFlow raises an error about a "non-contracting dimension".
 # Then do the relayout outside of the function.
 
-# %% refused-text [markdown]
-# And the last line of the table?
-# It takes a mesh with two dimensions, and a short way to write its layouts:
+# %% backward-text [markdown]
+# ## The two ways of the opening
+#
+# A network is made of products, and so is its backward pass. You never write it, but its products send something, too.
+# Let $y = xW + b$, and let $dy$ be the gradient of the loss with respect to $y$.
+# Then the backward pass computes
+#
+# $$\begin{aligned}dW &= x^T\,dy \\ dx &= dy\,W^T \\ db_k &= \sum_i dy_{ik}\end{aligned}$$
+#
+# So every product in the forward pass brings two more in the backward pass, $dW$ and $dx$.
+# The table above holds for them as well, but *they sum over other axes*:
+# $dW$ sums over the examples, and $dx$ sums over the columns of $W$.
+# The gradient $db$ is no product, but it sums over the examples, too.
+# Two things cost nothing: transposing a matrix swaps the two entries of its layout,
+# and `relu` and its gradient keep the layout.
+#
+# Our network has two layers and a **residual connection**, which means that it adds its input `x` to what they compute.
+# It gets 128 examples with 16 features:
+
+
+# %% backward
+def loss_of(x, W1, b1, W2, b2):
+    hidden = tf.nn.relu(x @ W1 + b1)
+    y = x + hidden @ W2 + b2
+    return tf.reduce_mean(y**2)
+
+
+def both_layers(x, W1, b1, W2, b2):
+    weights = [W1, b1, W2, b2]
+    with tf.GradientTape() as tape:
+        tape.watch(weights)
+        loss = loss_of(x, W1, b1, W2, b2)
+    return loss, tape.gradient(loss, weights)
+
+
+# %% grid-text [markdown]
+# The mesh now has two dimensions. Since we are going to write many layouts on it, a short function makes them:
 
 # %% grid
 grid = dtensor.create_mesh(
@@ -287,178 +331,10 @@ def layout(*entries):
     return dtensor.Layout(list(entries), grid)
 
 
-# %% two-ways-text [markdown]
-# Now let's split the features over `model` in `x`, but over `batch` in `W`:
-
-# %% refused tags=["error"]
-from course_lib import last_line
-
-x_in_two = shard(x_values, layout(WHOLE, "model"))
-W_in_four = shard(W_values, layout("batch", WHOLE))
-product_of = tf.function(tf.matmul)
-try:
-    product_of(x_in_two, W_in_four)
-except tf.errors.UnknownError as error:
-    print(last_line(error))
-
-# %% repaired-text [markdown]
-# There it is, the "contracting dimension".
-# TensorFlow could gather one of the factors for you, but it doesn't.
-# You have to say what you want, with `relayout`:
-
-# %% repaired
-from course_lib import to_numpy
-
-W_in_two = dtensor.relayout(W_in_four, layout("model", WHOLE))
-repaired = to_numpy(tf.matmul(x_in_two, W_in_two))
-expected = x_values @ W_values
-print("equal to NumPy's product:", np.array_equal(repaired, expected))
-
-# %% blocks-text [markdown]
-# ## What does a relayout cost?
-#
-# The product is right, but we had to relayout `W` first. What does a relayout send?
-# Let's look at one by itself. A matrix of 16 × 16 has its columns split over `batch`.
-# We want it in blocks, `[batch, model]`:
-
-# %% blocks
-square = np.arange(256, dtype="float32").reshape(16, 16)
-by_columns = shard(square, layout(WHOLE, "batch"))
-blocks_layout = layout("batch", "model")
-explain(dtensor.relayout, by_columns, blocks_layout)
-
-# %% blocks-exercise-text [markdown]
-# What does a device lack? At most its new block of 4 × 8 numbers, 128 bytes.
-# Yet every device gathers all of the matrix, 1,024 bytes, and then keeps an eighth of it.
-# In the picture, I and II are two groups of devices. Each group gathers the matrix by itself,
-# once again by an all-reduce.
-#
-# **Exercise 1.** A payload of 256 bytes is enough.
-# Write `in_blocks(matrix)`. It gets `by_columns` and returns its values in the layout `blocks_layout`.
-# Use nothing but `dtensor.relayout`. Try it before you read on: the cells below show the way.
-# Two relayouts in a row can be cheaper than one:
-#
-# - If a mesh dimension isn't in use yet, splitting an axis over it is free:
-#   each device just drops what it no longer needs.
-# - It is also cheap to move a mesh dimension from rows to columns or back, as long as that is the only change.
-#   Each device of a group sends each of the others only the piece that it lacks. This is an **all-to-all**.
-
-
-# %% exercise-blocks
-def in_blocks(matrix):
-    # solution begin
-    by_rows = dtensor.relayout(matrix, layout("batch", WHOLE))
-    return dtensor.relayout(by_rows, blocks_layout)
-    # solution end
-
-
-# %%
-check("communication-blocks", in_blocks)
-
-# %% detour-text [markdown]
-# The cheap way goes through `[batch, unsharded]`. Here are its two halves:
-
-# %% detour
-by_rows = dtensor.relayout(by_columns, layout("batch", WHOLE))
-print_collectives(dtensor.relayout, by_columns, layout("batch", WHOLE))
-print_collectives(dtensor.relayout, by_rows, blocks_layout)
-
-# %% detour-read [markdown]
-# First `batch` moves from the columns to the rows.
-# After this all-to-all, each device has four complete rows. These 256 bytes are the payload of an all-to-all, which adds up nothing.
-# Then `model` splits the columns, for free.
-#
-# Why didn't TensorFlow find this way? In the direct relayout `batch` moves and `model` comes in,
-# so neither of the two cheap cases applies. In such a case TensorFlow usually plays safe:
-# it gathers every axis whose split changes, and then splits afresh.
-#
-# So a relayout, which changes no value, can be the most expensive line of your program.
-
-# %% note-three-axes [markdown]
-# A relayout of three or more axes can go wrong
-#
-# With three or more axes, TensorFlow 2.21 sometimes runs the all-to-all and forgets what else should change.
-# The values are then wrong, and there is no error.
-# Relayout such a tensor to the replicated layout first, and from there to the one you want.
-# The page *Silent mistakes* shows this, and other cases.
-
-# %% sums-text [markdown]
-# ## What does a plus cost?
-#
-# Networks don't only multiply. A **residual connection** adds the input of some layers to their output,
-# and the two sides of this `+` may have different layouts.
-# A device can only add entries that it holds, so both sides must first get the same layout. Which one?
-# Let's add a matrix in rows and one in blocks:
-
-# %% sums
-by_blocks = shard(square, blocks_layout)
-print(dtensor.fetch_layout(by_rows + by_blocks).sharding_specs)
-print_collectives(tf.add, by_rows, by_blocks)
-
-# %% sums-read [markdown]
-# Only on the right side are the columns split, but in the sum they are split as well.
-# Nothing is sent: each device drops half of each row on the left, and adds.
-#
-# But there is a catch. On the left, a device had complete rows. In the sum it has half rows.
-# If the next operation needs complete rows, it has to pay for them.
-#
-# Now let both sides split the rows, but over different mesh dimensions:
-
-# %% left-wins
-over_model = shard(square, layout("model", WHOLE))
-print(dtensor.fetch_layout(by_rows + over_model).sharding_specs)
-print_collectives(tf.add, by_rows, over_model)
-
-# %% left-wins-read [markdown]
-# The *left* side wins. Half of the devices lack their rows of the right side,
-# so all of it is gathered, 1,024 bytes. As before, TensorFlow runs an all-reduce instead of the all-gather.
-#
-# The rule is short, and `-`, `*` and `maximum` follow it as well:
-#
-# - If an axis is split on one side only, it is split the same way in the sum.
-# - If it is split on both sides, but differently, the left side decides.
-# - If one mesh dimension splits the rows on one side and the columns on the other, TensorFlow gives up:
-#   it gathers both, and the sum is replicated.
-#
-# A bias has a single axis, and it lines up with the columns.
-# So `[batch, model] + [model]` sends nothing, and gives `[batch, model]`.
-
-# %% backward-text [markdown]
-# ## What does the backward pass send?
-#
-# You never write the backward pass. But it is made of the same operations, so it sends something as well.
-# Let $y = xW + b$, and let $dy$ be the gradient of the loss with respect to $y$.
-# Then the backward pass computes
-#
-# $$\begin{aligned}dW &= x^T\,dy \\ dx &= dy\,W^T \\ db_k &= \sum_i dy_{ik}\end{aligned}$$
-#
-# So every product in the forward pass brings two more in the backward pass, $dW$ and $dx$.
-# You can use the table again, but with different axes to sum over: $dW$ sums over the *examples*,
-# and $dx$ sums over the columns of $W$. The gradient $db$ is no product, but it is a sum over the examples as well.
-# Transposing a matrix swaps the two entries of its layout, and sends nothing.
-# `relu` and its gradient keep the layout.
-#
-# Let's try it on a residual network with two layers. It gets 128 examples with 16 features:
-
-
-# %% backward
-def loss_of(x, W1, b1, W2, b2):
-    hidden = tf.nn.relu(x @ W1 + b1)
-    y = x + hidden @ W2 + b2
-    return tf.reduce_mean(y**2)
-
-
-def both_layers(x, W1, b1, W2, b2):
-    with tf.GradientTape() as tape:
-        tape.watch([W1, b1, W2, b2])
-        loss = loss_of(x, W1, b1, W2, b2)
-    return loss, tape.gradient(loss, [W1, b1, W2, b2])
-
-
 # %% network-text [markdown]
-# We split it as in {lesson:whole_game}: the examples over `batch`, and the 48 hidden units over `model`.
+# The *first way* is that of {lesson:whole_game}: the examples are split over `batch`, and the 48 hidden units over `model`.
 # So `W1` is split by columns, and `W2` by rows.
-# A bias is split like the columns of its weight.
+# A bias is split like the columns of its weight:
 
 # %% network
 rng = np.random.default_rng(0)
@@ -492,8 +368,9 @@ network = [x, W1, b1, W2, b2]
 # | $db_1$ | ? | ? | ? |
 # | $dW_1 = x^T d\text{hidden}$ | ? | ? | ? |
 #
-# The gradient $dy$ has the layout of `y`. Here `x` is the data, and we don't need its gradient.
-# So the first product brings only one more, $dW_1$. How many collectives do you have? Now ask TensorFlow:
+# The gradient $dy$ has the layout of `y`. Nobody needs the gradient of `x`, since here `x` is the data,
+# so the first product brings only one more, $dW_1$.
+# How many collectives do you have? Now ask TensorFlow. It lists them in an order of its own, so compare the bytes:
 
 # %% forward
 print("forward")
@@ -502,28 +379,85 @@ print("forward and backward")
 print_collectives(both_layers, *network)
 
 # %% forward-read [markdown]
-# The backward pass adds four all-reduces, and you can tell them apart by their payloads.
-# The 64 bytes are $db_2$, and the 96 bytes are $db_1$, with 24 numbers on each device.
-# The two of 1,536 bytes are $dW_2$ and $dW_1$.
-# And $d\text{hidden}$ sends nothing. It sums over the features, which are not split.
+# The forward pass sends the 2,052 bytes of the opening. The backward pass adds four all-reduces:
+# 64 bytes for $db_2$, 96 bytes for $db_1$, of which each device has 24 numbers, and twice 1,536 bytes for $dW_2$ and $dW_1$.
+# But $d\text{hidden}$ sends nothing, because it sums over the features, which are not split.
 # The three missing layouts are `[batch, model]` for $d\text{hidden}$, `[model]` for $db_1$,
 # and `[unsharded, model]` for $dW_1$.
 #
 # All four run over `batch`, because the gradient of a weight or bias sums over the examples.
-# None runs over `model`, because devices 0 and 1 hold the same 32 examples.
-# Each of the two sums over these examples by itself: for `W1`, `b1` and `W2`, each sums the gradients of its own hidden units.
-# And for `b2`, both get the same sum.
+# None of them runs over `model`. Devices 0 and 1 hold the same 32 examples, so they have nothing to tell each other about them:
+# each computes the gradients of its own hidden units, and both compute the same $db_2$.
+
+
+# %% residual-exercise-text [markdown]
+# Now the *second way*: split only the second layer over `model`, by its columns.
+# So `x` stays `[batch, unsharded]`. `W1` and `b1` are replicated. `W2` is `[unsharded, model]`, and `b2` is `[model]`.
 #
-# So far `x` was the data. In a deep network, it is the output of the previous layer,
-# and its gradient is needed as well:
+# In this way the two sides of a `+` have different layouts. If an axis is split on one side only,
+# each device drops what it doesn't need of the other side, and the sum is split. Nothing is sent.
+#
+# **Exercise 1.** Which collectives does `both_layers` run now, forward and backward?
+# Try it with a pencil first: TensorFlow's answer is below.
+#
+# Begin as we did, with the layouts of `hidden`, of `y` and of $dy$. And don't forget the loss:
+# it sums over rows *and* columns. If both are split, TensorFlow does both in one all-reduce, over `batch and model`.
+#
+# Write one pair per collective, for example `("batch", 2048)`: the mesh dimension and the payload in bytes.
+# The order doesn't matter.
+
+# %% exercise-residual
+# solution begin
+predicted = [
+    ("batch and model", 4),  # the loss: y is split in blocks
+    ("batch", 32),  # db2: 8 numbers on each device
+    ("batch", 1536),  # dW2: 48 rows, 8 columns on each device
+    ("model", 6144),  # dhidden: 32 examples, 48 hidden units
+    ("batch", 192),  # db1: 48 numbers
+    ("batch", 3072),  # dW1: 16 rows, 48 columns
+]
+# solution end
+
+# %%
+check("communication-residual", predicted)
+
+# %% observed-text [markdown]
+# And what does TensorFlow say?
+
+# %% observed
+W1 = shard(random(16, 48), layout(WHOLE, WHOLE))
+b1 = shard(random(48), layout(WHOLE))
+W2 = shard(random(48, 16), layout(WHOLE, "model"))
+b2 = shard(random(16), layout("model"))
+second_network = [x, W1, b1, W2, b2]
+
+print("forward")
+print_collectives(loss_of, *second_network)
+print("forward and backward")
+print_collectives(both_layers, *second_network)
+
+# %% observed-read [markdown]
+# There is the answer to our riddle. In the forward pass, the second way sends four bytes, and the first way 2,052.
+# But *with the backward pass*, the second way comes to 10,980 bytes, and the first to 5,284.
+#
+# The culprit is the all-reduce of 6,144 bytes. Splitting the columns of `W2` is free in the forward pass,
+# where they are an outer axis. But in $d\text{hidden} = dy\,W_2^T$ they are the contracting dimension.
+# Each device then lacks half of the terms, so the devices add up matrices of 32 examples × 48 hidden units.
+#
+# The second way is wasteful in one more respect. `W1` and `b1` are replicated, so the all-reduces of their gradients
+# (3,072 and 192 bytes) are twice as large as in the first way, and devices 0 and 1 compute the same `hidden`.
+#
+# So far `x` was the data. In a deep network it is the output of the previous layer,
+# and its gradient is needed as well. So let's compute all five gradients:
 
 
 # %% input
 def input_too(x, W1, b1, W2, b2):
+    wanted = [x, W1, b1, W2, b2]
     with tf.GradientTape() as tape:
-        tape.watch([x, W1, b1, W2, b2])
+        tape.watch(wanted)
         loss = loss_of(x, W1, b1, W2, b2)
-    return loss, tape.gradient(loss, [x, W1, b1, W2, b2])
+    return loss, tape.gradient(loss, wanted)
 
 
 # %% predict-input [markdown]
@@ -556,122 +490,168 @@ for each in collectives(input_too, *network):
 reveal("communication-input", model_bytes)
 
 # %% input-too
+print("first way")
 print_collectives(input_too, *network)
+print("second way")
+print_collectives(input_too, *second_network)
 
-# %% residual-exercise-text [markdown]
-# So two such layers need one all-reduce over `model` in the forward pass, and one more in the backward pass.
-# That is the price of tensor parallelism ({lesson:splitting_the_model}). Is there a cheaper way?
+# %% input-read [markdown]
+# The first way now comes to 7,332 bytes. The second stays at 10,980, since nothing splits its hidden units,
+# but it is still the more expensive one.
 #
-# **Exercise 2.** Take `both_layers` again, but split only the second layer over `model`, by its columns.
-# So `x` stays `[batch, unsharded]`. `W1` and `b1` are replicated. `W2` is `[unsharded, model]`, and `b2` is `[model]`.
-# Which collectives run now, forward and backward? Don't ask TensorFlow yet,
-# and try it before you read on: its answer stands below.
-#
-# Begin as we did, with the layouts of `hidden`, of `y` and of $dy$. And don't forget the loss:
-# it sums over rows *and* columns. If both are split, TensorFlow does both in one all-reduce, over `batch and model`.
-#
-# Write one pair per collective, for example `("batch", 2048)`: the mesh dimension and the payload in bytes.
-# The order doesn't matter.
+# So the price of the first way is two all-reduces over `model` for every two layers, one in the forward pass and one in the backward pass.
+# It is the price of tensor parallelism ({lesson:splitting_the_model}).
 
-# %% exercise-residual
-# solution begin
-predicted = [
-    ("batch and model", 4),  # the loss: y is split in blocks
-    ("batch", 32),  # db2: 8 numbers on each device
-    ("batch", 1536),  # dW2: 48 rows, 8 columns on each device
-    ("model", 6144),  # dhidden: 32 examples, 48 hidden units
-    ("batch", 192),  # db1: 48 numbers
-    ("batch", 3072),  # dW1: 16 rows, 48 columns
-]
-# solution end
+# %% refused-text [markdown]
+# ## When layouts don't fit
+#
+# One line of the table is left, the error.
+# Let's split the features over `model` in `x`, but over `batch` in `W`:
+
+# %% refused tags=["error"]
+from course_lib import last_line
+
+x_in_two = shard(x_values, layout(WHOLE, "model"))
+W_in_four = shard(W_values, layout("batch", WHOLE))
+product_of = tf.function(tf.matmul)
+try:
+    product_of(x_in_two, W_in_four)
+except tf.errors.UnknownError as error:
+    print(last_line(error))
+
+# %% repaired-text [markdown]
+# There it is, the "contracting dimension". TensorFlow could gather one of the factors for you, but it doesn't.
+# You have to say what you want, with `relayout`:
+
+# %% repaired
+from course_lib import to_numpy
+
+W_in_two = dtensor.relayout(W_in_four, layout("model", WHOLE))
+repaired = to_numpy(tf.matmul(x_in_two, W_in_two))
+expected = x_values @ W_values
+print("equal to NumPy's product:", np.array_equal(repaired, expected))
+
+# %% blocks-text [markdown]
+# The product is right. But we had to relayout `W` first, and what did that send?
+# Let's look at a relayout by itself. A matrix of 16 × 16 has its columns split over `batch`.
+# We want it in blocks, `[batch, model]`:
+
+# %% blocks
+square = np.arange(256, dtype="float32").reshape(16, 16)
+by_columns = shard(square, layout(WHOLE, "batch"))
+blocks_layout = layout("batch", "model")
+explain(dtensor.relayout, by_columns, blocks_layout)
+
+# %% blocks-exercise-text [markdown]
+# What does a device lack? At most its new block of 4 × 8 numbers, 128 bytes.
+# Yet every device gathers all of the matrix, 1,024 bytes, and then keeps an eighth of it.
+# (I and II are two groups of devices, and each group gathers the matrix by itself.)
+#
+# **Exercise 2.** A payload of 256 bytes is enough, because two relayouts in a row can be cheaper than one:
+#
+# - If a mesh dimension isn't in use yet, splitting an axis over it is free:
+#   each device just drops what it no longer needs.
+# - It is also cheap to move a mesh dimension from rows to columns or back, as long as that is the only change.
+#   Each device of a group sends each of the others only the piece that it lacks. This is an **all-to-all**.
+#
+# Write `in_blocks(matrix)`. It gets `by_columns` and returns its values in the layout `blocks_layout`.
+# Use nothing but `dtensor.relayout`, and try it before you read on: the cells below show the way.
+
+
+# %% exercise-blocks
+def in_blocks(matrix):
+    # solution begin
+    by_rows = dtensor.relayout(matrix, layout("batch", WHOLE))
+    return dtensor.relayout(by_rows, blocks_layout)
+    # solution end
+
 
 # %%
-check("communication-residual", predicted)
+check("communication-blocks", in_blocks)
 
-# %% observed-text [markdown]
-# And what does TensorFlow say?
+# %% detour-text [markdown]
+# The cheap way goes through `[batch, unsharded]`. Here are its two halves:
 
-# %% observed
-second_network = [
-    x,
-    shard(random(16, 48), layout(WHOLE, WHOLE)),  # W1
-    shard(random(48), layout(WHOLE)),  # b1
-    shard(random(48, 16), layout(WHOLE, "model")),  # W2
-    shard(random(16), layout("model")),  # b2
-]
-print("forward")
-print_collectives(loss_of, *second_network)
-print("forward and backward")
-print_collectives(both_layers, *second_network)
+# %% detour
+in_rows = layout("batch", WHOLE)
+by_rows = dtensor.relayout(by_columns, in_rows)
 
-# %% observed-read [markdown]
-# In the backward pass, the 6,144 bytes are $d\text{hidden}$, the 32 are $db_2$, the 1,536 are $dW_2$,
-# the 192 are $db_1$, and the 3,072 are $dW_1$.
+print("columns to rows")
+print_collectives(dtensor.relayout, by_columns, in_rows)
+print("rows to blocks")
+print_collectives(dtensor.relayout, by_rows, blocks_layout)
+
+# %% detour-read [markdown]
+# First `batch` moves from the columns to the rows, so that each device has four complete rows.
+# This all-to-all adds nothing up, so its payload is simply what each device hands in: 256 bytes.
+# Then `model` splits the columns, for free.
 #
-# Here are the two ways of the opening. In the forward pass, the first layout had payloads of 2,052 bytes.
-# This one has only the loss, four bytes, so it seems to be the better layout by far.
-# But with the backward pass, the payloads come to 10,980 bytes. In the first layout they came to 5,284.
-# In a deep network, the gradient of `x` is needed as well. Then the first layout comes to 7,332 bytes.
-# The second one stays at 10,980, because there the hidden units are not split.
-#
-# Why? Splitting the columns of `W2` is free in the forward pass, where they are an outer axis.
-# But in $d\text{hidden} = dy\,W_2^T$ they are the contracting dimension. Each device lacks half of the terms.
-# So an all-reduce adds up matrices of 32 examples × 48 hidden units, 6,144 bytes.
-# What is more, `W1` and `b1` are replicated, so the all-reduces of their gradients are twice as large as before.
-# And devices 0 and 1 compute the same `hidden`.
-#
-# The catch with the `+` is back as well. `x` has complete rows, but the sum `y` is in blocks.
-# What layout does the gradient of `x` get?
+# Why didn't TensorFlow find this way? In the direct relayout `batch` moves *and* `model` comes in,
+# so it is neither of the two cheap cases. Then TensorFlow usually plays safe:
+# it gathers every axis whose split changes, and splits afresh.
+# That is how a relayout, which changes no value, can become the most expensive line of your program.
 
-# %% skip
-compiled = tf.function(input_too)
-loss, gradients = compiled(*second_network)
-print("x", dtensor.fetch_layout(x).sharding_specs)
-print("gradient", dtensor.fetch_layout(gradients[0]).sharding_specs)
+# %% note-three-axes [markdown]
+# A relayout of three or more axes can go wrong
+#
+# With three or more axes, TensorFlow 2.21 sometimes runs the all-to-all and forgets what else should change.
+# The values are then wrong, and there is no error.
+# Relayout such a tensor to the replicated layout first, and from there to the one you want.
+# The page *Silent mistakes* shows this, and other cases.
 
-# %% skip-read [markdown]
-# The gradient of a `+` goes to both sides unchanged. So each side gets it in the layout of the *sum*, here in blocks.
+# %% note-plus [markdown]
+# What if both sides of a `+` are split?
+#
+# The rule is short, and `-`, `*` and `maximum` follow it as well:
+#
+# - If an axis is split on one side only, it is split the same way in the sum, and nothing is sent.
+# - If it is split on both sides, but differently, the left side decides. What devices lack of the right side is gathered.
+# - If one mesh dimension splits the rows on one side and the columns on the other, TensorFlow gives up:
+#   it gathers both, and the sum is replicated.
+#
+# A bias has a single axis, and it lines up with the columns.
+# So `[batch, model] + [model]` sends nothing, and gives `[batch, model]`.
+
+# %% note-skip [markdown]
+# The `+` that costs nothing has a catch
+#
+# In the second way, `x` has complete rows, but the sum `y` is in blocks.
+# If the next operation needs complete rows, it has to pay for them.
+# And the gradient of a `+` goes to both sides unchanged, so `x` gets its gradient in blocks, too.
 # If the previous layer sums over the columns of this gradient, it needs an all-reduce as well.
 #
-# You can prevent that: relayout the right side to rows before you add it.
-# `dtensor.relayout` has a gradient.
-# Where the relayout gathers, as here, the backward pass brings the gradient back to the layout before the relayout:
-
-# %% relayout-gradient
-def gradients_of_sum(left, right):
-    with tf.GradientTape() as tape:
-        tape.watch([left, right])
-        in_rows = dtensor.relayout(right, layout("batch", WHOLE))
-        loss = tf.reduce_mean((left + in_rows) ** 2)
-    return tape.gradient(loss, [left, right])
-
-
-compiled = tf.function(gradients_of_sum)
-for gradient in compiled(by_rows, by_blocks):
-    print(dtensor.fetch_layout(gradient).sharding_specs)
-
-# %% rules-read [markdown]
-# The left side now gets its gradient in complete rows, and the right side still in blocks.
-# The relayout costs an all-gather, so compare the bytes of both ways before you choose.
+# You can prevent that. Relayout the right side to rows before you add it:
 #
-# These rules take you through dense layers, biases and residual connections.
-# They don't cover a softmax over a split axis, a `tf.concat` along one, or a slice like `x[:8]` of split rows.
+# ```python
+# right_in_rows = dtensor.relayout(right, layout("batch", WHOLE))
+# total = left + right_in_rows
+# ```
+#
+# Now the left side gets its gradient in complete rows.
+# `dtensor.relayout` has a gradient, too: since it gathers here, the backward pass returns the gradient of `right` to blocks.
+# But the relayout costs an all-gather, so compare the bytes of both ways before you choose.
+
+# %% note-rules [markdown]
+# What do these rules not cover?
+#
+# They take you through dense layers, biases and residual connections,
+# but not through a softmax over a split axis, a `tf.concat` along one, or a slice like `x[:8]` of split rows.
 # There, ask `collectives`, and compare the values with those of one device.
 
 # %% takeaways [markdown]
 # ## The plain program
 #
-# [`communication.py`](../plain/communication.py) lists the collectives of both layouts without the course's library.
+# [`communication.py`](../plain/communication.py) lists the collectives of both ways without the course's library.
 #
 # ## Takeaways
 #
 # - Ask of every operation what a device lacks. If it lacks terms of a sum, an all-reduce adds them up.
-#   If it lacks a part of a tensor, an all-gather brings it or, at best, an all-to-all.
-# - A relayout or a `+` looks harmless. It may gather all of a matrix, or split one that you need complete later.
+#   If it lacks part of a tensor, an all-gather brings it. With luck, an all-to-all is enough.
 # - Every product in the forward pass brings two more in the backward pass, and they sum over different axes.
 #   A layout that sends next to nothing in the forward pass may send the most in the backward pass.
+# - A relayout changes no value, but it may gather all of a matrix.
 #
-# One number is still unexplained: in our first product the payload was 2,560 bytes, but each device sent 4,480.
+# One number is still unexplained: in our first product the payload was 2,560 bytes, but the picture says that each device sends 4,480.
 # {Lesson:all_reduce} shows why, and draws all the collectives side by side.
 
 # %% score
