@@ -3,12 +3,12 @@
 #
 # You train a network of a billion weights on eight devices, with data parallelism.
 # In every step, each device computes a gradient from its own examples.
-# That is a billion numbers in float32, or 4 GB. Then all eight devices need the sum.
+# That is a billion numbers in float32, or 4 GB, and then all eight devices need the sum.
 #
 # The obvious way is for every device to send its gradient to every other.
 # On links of 25 GB/s this takes 1.12 s. In a training run of 100,000 steps, that makes 31 hours of sending.
 # There is an algorithm that gets the same sum over the same links in 8 hours.
-# It is a dozen lines long, and you will write it.
+# It fits on half a page, and you will write it.
 #
 # The sum that every device gets is the all-reduce of {lesson:communication}. There you saw where it comes from.
 # Now we ask: *how do eight devices add up, and what does it cost?*
@@ -19,7 +19,7 @@
 # - tell four collectives apart by what each device holds afterwards;
 # - estimate how long an all-reduce takes, before you rent the devices.
 #
-# **Time:** 25 minutes.
+# **Time:** 35 minutes.
 # **You need to know:** what a sharded tensor is ({lesson:mesh_and_layout}), and where all-reduces come from ({lesson:communication}).
 
 # %%
@@ -42,7 +42,7 @@ tf = course_lib.start_tensorflow()
 import numpy as np
 from tensorflow.experimental import dtensor
 
-from course_lib import collectives, shard, show, to_numpy
+from course_lib import collectives, shard, to_numpy
 
 WHOLE = dtensor.UNSHARDED
 mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
@@ -51,7 +51,6 @@ one_row_each = dtensor.Layout(["batch", WHOLE], mesh)
 rng = np.random.default_rng(0)
 numbers = rng.integers(0, 10, (8, 64)).astype("float32")
 gradients = shard(numbers, one_row_each)
-show(gradients)
 
 # %% total-text [markdown]
 # What do the devices exchange when you ask TensorFlow for the sum of the rows?
@@ -69,20 +68,17 @@ for each in collectives(sum_of_rows, gradients):
 # It is one all-reduce. Its payload is the array that is being added up, 256 bytes.
 #
 # TensorFlow doesn't say how the devices do it. So let's do it ourselves.
-# We take the eight rows out of the devices, and keep TensorFlow's sums to compare ours with:
+# Each row is what one device has, and we keep TensorFlow's sum to check ours against:
 
 # %% parts
-parts = []
-for component in dtensor.unpack(gradients):
-    parts.append(component.numpy()[0])
-
+parts = list(numbers)
 expected_sum = to_numpy(sum_of_rows(gradients))
 print(len(parts), "arrays of", parts[0].nbytes, "bytes")
 
 # %% two-text [markdown]
 # ## Two devices
 #
-# With two devices it is easy. Each sends its array to the other one, and adds what it receives.
+# With two devices it is easy. Each sends its array to the other and adds what it receives.
 # We write this as a program for *one* device, and both devices run it at the same time.
 # In it, `mine` is the array of this device, and `device.id` is its number, 0 or 1.
 
@@ -149,7 +145,7 @@ except course_lib.CourseError as error:
 # %% naive-heading [markdown]
 # ## Everyone to everyone
 #
-# Now for eight. In the obvious way, every device sends its array to each of the others.
+# Now for eight. The obvious way is for every device to send its array to all the others.
 # `device.count` is the number of devices:
 
 
@@ -169,7 +165,8 @@ def naive_all_reduce(mine, device):
 # %% try-out-text [markdown]
 # Is the result right? How many bytes are sent? And how long does it take?
 #
-# Our unit of time is the time that it takes to send one byte, a *byte time*.
+# To count the time, we need a unit that doesn't depend on the hardware.
+# Ours is the *byte time*: how long one byte takes to cross a link.
 # Each device has one link, and can send and receive on it at the same time.
 
 
@@ -243,7 +240,7 @@ try_out(through_device_0)
 # So the total doesn't tell you the time. Look at the busiest device:
 # **how much it sends, how much it receives, and how long it waits for others.**
 # Before, every device sent 1,792 bytes while it received 1,792.
-# Device 0 moves just as many, but it can't send the sum until it has received everything.
+# Device 0 moves just as many bytes, but has to receive everything before it can send anything.
 
 # %% ring-heading [markdown]
 # ## Around a ring
@@ -269,7 +266,7 @@ RingExplorer(num_devices=4)
 # In the other three steps, the complete chunks travel around the ring, and every device keeps a copy of each.
 # This half is an all-gather.
 #
-# In the end, each device has sent 5,040 bytes, 1.5 times the array. Why 1.5? We will come back to it.
+# In the end, each device has sent 5,040 bytes, 1.5 times the array: six steps, with a quarter of it in each.
 
 # %% ring-exercise-text [markdown]
 # **Exercise 1.** Write the ring, for any number of devices.
@@ -282,8 +279,8 @@ RingExplorer(num_devices=4)
 # - Device 1 begins with chunk 0 (A in the picture), device 2 with chunk 1, and device 0 with the last chunk.
 #   In general, a device begins with chunk `(device.id - 1) % device.count`.
 # - After that, a device passes on the chunk that it has just received.
-#   The index goes down by one each time, and from 0 to the last.
-# - To the chunks that arrive in the first half, a device adds its own numbers.
+#   The index goes down by one each time, wrapping round from 0 to the last chunk.
+# - In the first half, a device adds its own numbers to each chunk that arrives.
 #
 # The check also counts bytes and byte times, and it tries arrays that can't be cut into equal chunks.
 
@@ -332,7 +329,6 @@ try_out(ring)
 # Why 448? A chunk has 256 / 8 = 32 bytes. There are 7 steps in each half, and each device sends a chunk in each of
 # the 14 steps: 14 × 32 = 448. The naive way takes four times as much.
 # With a billion weights, it is 7 GB instead of 28 GB in every step, and 8 hours of sending instead of 31.
-# (You wait less if the devices go on computing while they send.)
 
 # %% note-rounding [markdown]
 # Real gradients are rounded, and then the order of additions matters.
@@ -372,8 +368,8 @@ reveal("all_reduce-sixteen", max(exchange.bytes_sent))
 # With our 4 GB, each of eight devices sends 7 GB, and each of 4,096 devices sends almost 8 GB.
 # As far as bytes go, data parallelism scales to thousands of devices.
 #
-# Can you do with less? No. As long as the devices do the adding, and not the network,
-# the busiest device must send at least this much. Patarasuk and Yuan proved it in 2009.
+# Can you do with less? No. If the adding is done by the devices and not by the network,
+# the busiest of them can't send less than this. Patarasuk and Yuan proved it in 2009.
 
 # %% four-heading [markdown]
 # ## Four collectives
@@ -395,26 +391,20 @@ FourCollectives()
 # Nothing is added up. Each device had a row, and now it has a column.
 #
 # How much does each of $n$ devices send? The payload $S$ is the size of all chunks A, B, C, ... together.
+# In an all-reduce it is $2 \frac{n - 1}{n} S$, which makes 448 bytes for our payload of 256 and 8 devices.
+# In each of the other three it is half as much, $\frac{n - 1}{n} S$, or 224 bytes.
 #
-# | collective | each device sends | for 256 bytes, 8 devices |
-# | --- | --- | --- |
-# | all-reduce | $2 \frac{n - 1}{n} S$ | 448 |
-# | reduce-scatter | $\frac{n - 1}{n} S$ | 224 |
-# | all-gather | $\frac{n - 1}{n} S$ | 224 |
-# | all-to-all | $\frac{n - 1}{n} S$ | 224 |
-#
-# In the ring, an all-reduce is a reduce-scatter and then an all-gather.
-# So you can put something between the two: the update.
+# So an all-reduce costs as much as its two halves, and you can put something between them: the update.
 # After the reduce-scatter, each device has the gradient of one chunk, and updates the weights of that chunk.
 # Then the all-gather hands out the new weights.
 # The traffic stays the same, and each of eight devices keeps only an eighth of Adam's averages.
-# This is the ZeRO-1 of which you read in {lesson:whole_game}; you build it in {lesson:zero_and_fsdp}.
+# This is ZeRO-1. You'll build it in {lesson:zero_and_fsdp}.
 
 # %% note-cpus [markdown]
 # What TensorFlow does on CPUs.
 #
 # TensorFlow's own all-reduce on CPUs is also a ring.
-# But instead of a reduce-scatter or an all-gather, DTensor runs an all-reduce of the whole array there.
+# But DTensor runs each all-gather as an all-reduce of the whole array ({lesson:communication}), and on CPUs each reduce-scatter, too.
 # So on CPUs, ZeRO sends twice as much.
 
 # %% time-heading [markdown]
@@ -443,11 +433,9 @@ check("all_reduce-seconds", ring_seconds)
 
 # %% links-text [markdown]
 # Now put in numbers. A100s usually come eight to a machine (a **node**), joined by NVLink.
-# Nodes are connected by a network. These are published estimates, and we did not measure them:
+# Nodes are connected by a network. The figures are published estimates (a note below says whose):
 
 # %% links tags=["modelled"]
-ring_time = yours_or_ours("all_reduce-seconds", ring_seconds)
-
 # Between two A100s in one node: bytes per second, seconds
 INSIDE_BANDWIDTH = 240e9
 INSIDE_LATENCY = 3.4e-6
@@ -457,8 +445,11 @@ BETWEEN_BANDWIDTH = 25e9
 BETWEEN_LATENCY = 14e-6
 
 GRADIENT = 4e9  # a billion numbers in float32
-inside = ring_time(8, GRADIENT, INSIDE_BANDWIDTH, INSIDE_LATENCY)
-between = ring_time(8, GRADIENT, BETWEEN_BANDWIDTH, BETWEEN_LATENCY)
+ring_seconds = yours_or_ours("all_reduce-seconds", ring_seconds)
+inside = ring_seconds(8, GRADIENT, INSIDE_BANDWIDTH, INSIDE_LATENCY)
+between = ring_seconds(
+    8, GRADIENT, BETWEEN_BANDWIDTH, BETWEEN_LATENCY
+)
 print(f"eight A100s in one node:    {1000 * inside:3.0f} ms")
 print(f"eight A100s in eight nodes: {1000 * between:3.0f} ms")
 
@@ -469,40 +460,42 @@ print(f"eight A100s in eight nodes: {1000 * between:3.0f} ms")
 # The network is an adapter of 200 Gbit/s for each device.
 # The latencies are NCCL's estimates for large messages (in `tuning.cc` of its source).
 # For small messages, NCCL has a faster protocol, for which it assumes 2.7 µs instead of 14 µs.
-# So the times of small all-reduces in this lesson are on the high side.
+# So the times of small all-reduces in this lesson are on the high side. We have measured none of this.
 #
-# A node of eight A100s often has eight adapters. Eight rings side by side use them all.
-# Then the bytes take as little as an eighth of the time that they take in one ring with one adapter per node.
+# A node of eight A100s often has eight adapters, and eight rings side by side use them all.
+# The bytes can then take as little as an eighth of the time.
 # {Lesson:how_long} has an all-reduce that makes use of such nodes.
 #
 # To measure your own, run `nccl-tests`. Its `algbw` is the payload divided by the time.
 # For an all-reduce, its `busbw` is $2(n-1)/n$ times that, to be compared with the link's bandwidth.
 
-# %% links-read [markdown]
-# Inside a node the all-reduce is almost ten times as fast: our 31 hours of sending, already down to 8 with the ring, become 49 minutes!
+# %% note-inside [markdown]
+# How to put a mesh dimension inside the nodes.
 #
-# So if your mesh has two dimensions,
-# *put the busier one inside the nodes*. To do so, list it last when you create the mesh:
-# neighbors along the last dimension have consecutive numbers.
+# List it last when you create the mesh. Devices are numbered so that neighbors along the last dimension come one after another.
 # On a mesh of `batch` 8 × `model` 8, devices 0 to 7 form one row, along `model`.
 # If these eight share a node, every sum over `model` stays inside.
+
+# %% links-read [markdown]
+# Inside a node the all-reduce is almost ten times as fast: our 31 hours of sending, already down to 8 with the ring, become 49 minutes!
+# So if your mesh has two dimensions, *put the busier one inside the nodes*.
 #
-# And where is the latency? You don't see it in these times. Let's make the ring longer, with one device in each node.
-# A ring that carries 0 bytes only waits:
+# And where is the latency? You don't see it in these times. Let's make the ring longer, with one device in each node,
+# and compute the two summands of its time separately:
 
 # %% longer tags=["modelled"]
 for nodes in (8, 64, 512, 4096):
-    total = ring_time(
-        nodes, GRADIENT, BETWEEN_BANDWIDTH, BETWEEN_LATENCY
+    steps = 2 * (nodes - 1)
+    waiting = steps * BETWEEN_LATENCY
+    sending = steps * (GRADIENT / nodes) / BETWEEN_BANDWIDTH
+    print(
+        f"{nodes:>4} nodes:",
+        f"{1000 * sending:3.0f} ms of sending,",
+        f"{1000 * waiting:5.1f} ms of waiting",
     )
-    waiting = ring_time(nodes, 0, BETWEEN_BANDWIDTH, BETWEEN_LATENCY)
-    sending = total - waiting
-    print(f"{nodes:>4} nodes:", end=" ")
-    print(f"{1000 * sending:3.0f} ms of sending,", end=" ")
-    print(f"{1000 * waiting:5.1f} ms of waiting")
 
 # %% longer-read [markdown]
-# The time for the bytes hardly grows. But every node added makes the ring two steps longer,
+# The time for the bytes grows by only a seventh. But every node makes the ring two steps longer,
 # and the waiting goes from 0.2 to 115 ms. So a single ring through thousands of nodes is a bad idea.
 # In a *tree*, far fewer messages have to wait for one another; {lesson:how_long} compares the two.
 #
@@ -527,34 +520,38 @@ for nodes in (8, 64, 512, 4096):
 # %% reveal-merged
 one_by_one = 0
 for num_bytes in (230_400, 384, 192, 8, 4, 4):
-    one_by_one += ring_time(
+    one_by_one += ring_seconds(
         8, num_bytes, BETWEEN_BANDWIDTH, BETWEEN_LATENCY
     )
 reveal("all_reduce-merged", round(1000 * one_by_one, 2))
 
 # %% merged-read [markdown]
-# These are the six all-reduces of the small network in {lesson:whole_game}, before TensorFlow fuses any of them.
+# These are the six all-reduces of the small network in {lesson:whole_game}.
 # Five of them carry less than 600 bytes between them, and they take four fifths of the time.
 # So it pays to **fuse** small all-reduces: a single all-reduce then carries all of their arrays. TensorFlow fuses what it can.
 #
 # But even a single all-reduce spends nearly all of its 0.21 milliseconds waiting.
 # Is the ring the right algorithm for so few bytes? If everyone sends to everyone,
-# no device has to receive anything before it sends. So there is one latency to wait for, instead of 14.
-# Here are both, in microseconds:
+# no device has to receive anything before it sends. So there is one latency to wait for, instead of 14:
 
 # %% small tags=["modelled"]
+def naive_seconds(devices, num_bytes, bandwidth, latency):
+    return latency + (devices - 1) * num_bytes / bandwidth
+
+
+link = (BETWEEN_BANDWIDTH, BETWEEN_LATENCY)
 for num_bytes in (4, 230_992, 10_000_000):
-    in_ring = ring_time(
-        8, num_bytes, BETWEEN_BANDWIDTH, BETWEEN_LATENCY
+    in_ring = 1e6 * ring_seconds(8, num_bytes, *link)
+    naive = 1e6 * naive_seconds(8, num_bytes, *link)
+    print(
+        f"{num_bytes:>10,} bytes:",
+        f"{in_ring:3.0f} µs in a ring,",
+        f"{naive:4.0f} µs everyone to everyone",
     )
-    naive = BETWEEN_LATENCY + 7 * num_bytes / BETWEEN_BANDWIDTH
-    print(f"{num_bytes:>10,} bytes:", end=" ")
-    print(f"{1e6 * in_ring:3.0f} in a ring,", end=" ")
-    print(f"{1e6 * naive:4.0f} everyone to everyone")
 
 # %% small-read [markdown]
 # For small payloads, the naive way is the faster one! The ring overtakes it at about 0.87 MB.
-# That is why libraries such as NCCL choose among several algorithms by the size of the payload.
+# That is why libraries such as NCCL choose their algorithm by the size of the payload.
 #
 # What about your own model? Multiply the number of its weights by 4 bytes, for gradients in float32.
 # If the result is hundreds of megabytes, think about bandwidth: which links does the all-reduce use?

@@ -4,7 +4,7 @@
 # TensorFlow's tutorial on DTensor has a function that cuts each batch into parts and hands them to eight devices.
 # Arrange the devices as the tutorial does, and it works.
 # Arrange them differently, and part of every batch may reach no device at all.
-# In this lesson, a run that should train on 6,400 reviews trains on 3,200, and its loss curve doesn't give it away.
+# In this lesson, a run that should train on 6,400 reviews trains on 3,200, and its loss curve hardly gives it away.
 #
 # You will start that run yourself, and find the line that is to blame.
 # To get there, we ask one question of every tensor that we meet: *which device holds which part?*
@@ -51,11 +51,11 @@ mesh = dtensor.create_mesh(
 show(mesh)
 
 # %% mesh-read [markdown]
-# A **mesh** is a grid of devices. Each of its directions has a name, and is called a **mesh dimension**.
-# Ours are `batch`, of size 3, and `model`, of size 2. The names are up to you.
+# A **mesh** is a grid of devices. Each direction of the grid is a **mesh dimension**, and you choose its name.
+# Ours are `batch`, of size 3, and `model`, of size 2.
 #
-# The list of devices fills the grid row by row.
-# Device 1 stands beside device 0, and device 2 begins the second row.
+# The list of devices fills the grid row by row:
+# device 1 stands beside device 0, and device 2 begins the second row.
 
 # %% note-virtual [markdown]
 # How does one computer come to have eight devices?
@@ -72,8 +72,7 @@ show(mesh)
 #
 # They must run before TensorFlow uses a device for the first time.
 # In the notebooks of this course, `setup(devices=8)` remembers the number, and `start_tensorflow` runs the two statements.
-# The virtual devices share one processor.
-# They show you who holds what, but not how fast real devices would be.
+# Since the virtual devices share one processor, they show you who holds what, but not how fast real devices would be.
 # On a machine with GPUs you would list `"GPU:0"`, `"GPU:1"` and so on; we have not tried it.
 #
 # DTensor is experimental, so names may still change. This lesson was run on TensorFlow 2.21.
@@ -90,12 +89,12 @@ show(mesh)
 #
 # Now take a matrix of 6 rows and 4 columns. Which device should hold which part of it?
 # That is the one thing that you have to decide.
-# You write the computation almost as if for a single device, and TensorFlow works out the rest:
-# which device computes what, and what the devices must send to each other.
+# You write the computation much as you would for one device.
+# TensorFlow works out who computes what, and what has to be sent.
 #
 # You write your decision down as a **layout**: a list with one entry for each axis of the matrix.
 # The entry names the mesh dimension along which the axis is split.
-# If the axis is not split, the entry is `dtensor.UNSHARDED`. We'll call that `WHOLE`.
+# If the axis is not split, the entry is `dtensor.UNSHARDED`, which we'll call `WHOLE`.
 #
 # Let's split the rows along `batch` and the columns along `model`:
 
@@ -108,14 +107,14 @@ show(both_split, (6, 4))
 # %% both-split-read [markdown]
 # `batch` has size 3, so the rows are cut in three. `model` has size 2, so the columns are cut in two.
 # That makes six blocks, A to F, one for each device.
-# Take device 3. It stands at position 1 along both dimensions,
+# Device 3, for example, stands at position 1 along both dimensions,
 # so it holds block D: the middle third of the rows, and the right half of the columns.
 #
-# What a device holds of a tensor is called its **shard**.
+# The part of a tensor that a device holds is its **shard**.
 # The shape of the whole tensor is its **global shape**, here (6, 4).
 # The shape of one shard is its **local shape**, here (2, 2).
 #
-# Here no two devices have the same shard, so the tensor is **fully sharded**.
+# No two devices have the same shard here, so the tensor is **fully sharded**.
 # Now let's split nothing at all:
 
 # %% replicated
@@ -146,11 +145,11 @@ rows_split = dtensor.Layout(["batch", WHOLE], mesh)
 #   All six would hold it if the rows were not split either.
 
 # %% reveal-hybrid
-picture = show(rows_split, (6, 4))
-reveal("mesh_and_layout-hybrid", picture.copies)
+num_copies = show(rows_split, (6, 4)).copies
+reveal("mesh_and_layout-hybrid", num_copies)
 
 # %% hybrid
-picture
+show(rows_split, (6, 4))
 
 # %% hybrid-read [markdown]
 # This layout does not mention `model`.
@@ -160,10 +159,10 @@ picture
 # With three rules you can work out any layout in your head:
 #
 # - **Local shape:** divide each axis of the global shape by the size of the mesh dimension that splits it.
-# - **Copies:** multiply the sizes of the mesh dimensions that the layout does not use.
+# - **Copies:** multiply the sizes of the mesh dimensions that the layout does not use. If it uses all, there is one copy.
 # - **Equal parts:** the division must leave no remainder. Five rows cannot be split along a dimension of size 3.
 #
-# Bytes follow from the local shape. Here a shard has 2 × 4 numbers. In float32 each takes 4 bytes, so the shard takes 32.
+# Bytes follow from the local shape. Here a shard has 2 × 4 numbers of 4 bytes in float32, which makes 32.
 #
 # Nobody cares about 32 bytes. So take a weight matrix of 50,000 × 50,000 numbers, which is 10 GB in float32,
 # and eight devices in a grid of `batch` 4 × `model` 2:
@@ -175,7 +174,7 @@ picture
 # | `["batch", WHOLE]` | 2.5 GB | 2 |
 # | `["batch", "model"]` | 1.25 GB | 1 |
 #
-# From 10 GB down to 1.25, by two words in a list.
+# Two words in a list, and 10 GB becomes 1.25.
 
 # %% note-rules [markdown]
 # What else must a layout obey? And is there a shorter way to write it?
@@ -225,9 +224,9 @@ except tf.errors.OpError as error:
 
 # %% numpy-read [markdown]
 # No! The message says why, if you read it twice: `rows` is on more than one device, and it is not fully replicated.
-# No device has all six rows, so somebody would have to collect them.
-# For our 10 GB matrix that would mean a lot of traffic, and 10 GB in a single place.
-# TensorFlow wants you to ask for that explicitly. In a moment you will.
+# No device has all six rows, so somebody would have to collect them,
+# and for our 10 GB matrix that would mean a lot of traffic, and 10 GB in a single place.
+# So `.numpy()` doesn't do it unasked. In a moment you will ask.
 
 # %% explorer-text [markdown]
 # ## Explore
@@ -255,10 +254,11 @@ check("mesh_and_layout-explore-one-copy", explorer)
 # %% note-one-copy [markdown]
 # Solution
 #
-# Devices along a mesh dimension that splits no axis hold copies.
+# Devices along a mesh dimension that splits no axis hold copies, so both dimensions must be used.
 # The obvious choice is rows along `x` and columns along `y`. It is refused: 6 columns cannot be cut in four.
 # Rows along `y` and columns along `x` works, and each device holds 2 rows and 3 columns.
-# So does the obvious choice on a mesh of 4 × 2, or a mesh with a single dimension of size 8 that splits the rows.
+#
+# The obvious choice also works on a mesh of 4 × 2. So does a mesh with one dimension of size 8, splitting the rows.
 
 # %% move-text [markdown]
 # ## Move it
@@ -266,10 +266,9 @@ check("mesh_and_layout-explore-one-copy", explorer)
 # A tensor need not keep its layout. `dtensor.relayout` returns the same tensor in another layout on the same mesh.
 # What a device lacks, it gets from the others.
 #
-# Say that the next computation needs whole columns of our matrix, and no device has one.
-# So we move the matrix.
-# Until now the rows were dealt out along `batch`; from now on whole columns are dealt out along `model`.
-# Once it has moved, does it take more memory, or less?
+# Say that the next computation needs whole columns of our matrix.
+# So far each device has whole rows; now it gets whole columns, split along `model`.
+# Once the matrix has moved, does it take more memory, or less?
 
 # %% move
 columns_split = dtensor.Layout([WHOLE, "model"], mesh)
@@ -294,8 +293,10 @@ columns = dtensor.relayout(rows, columns_split)
 #   What is the new local shape? How many bytes are that on one device?
 
 # %% reveal-move
-shard_0 = dtensor.unpack(columns)[0].numpy()
-reveal("mesh_and_layout-move", 6 * shard_0.nbytes)
+num_bytes = 0
+for part in dtensor.unpack(columns):
+    num_bytes += part.numpy().nbytes
+reveal("mesh_and_layout-move", num_bytes)
 
 # %% moved
 show(columns, before=rows)
@@ -303,12 +304,12 @@ show(columns, before=rows)
 # %% after-read [markdown]
 # Before the move each device held a third of the matrix; now each holds half.
 # So a move can cost memory.
-# It also costs traffic. Device 0 already had 4 of the 12 numbers that it holds now.
-# It got the other 8 from devices 2 and 4.
-# How much has to be sent, and when, is the subject of {lesson:communication}.
+# It also costs traffic. Of the 12 numbers that device 0 holds now, it already had 4.
+# It lacked the other 8, which were on devices 2 and 4.
+# How much is really sent for that is the subject of {lesson:communication}.
 #
-# Relayout is also how you get the array back. Replicate the tensor first.
-# Then every device has all of it, and `.numpy()` gives you the copy of device 0:
+# Relayout is also how you get the array back. If you replicate the tensor first,
+# every device has all of it, and `.numpy()` gives you the copy of device 0:
 
 # %% everywhere
 everywhere = dtensor.relayout(rows, nothing_split)
@@ -317,28 +318,8 @@ print(everywhere.numpy())
 # %% note-join [markdown]
 # Can you get the array back without replicating it on the devices?
 #
-# Yes. Fetch the components, and put each in its place, in the memory of the computer that runs the notebook:
-#
-# ```python
-# def join(tensor):
-#     layout = dtensor.fetch_layout(tensor)
-#     joined = np.zeros(tensor.shape, tensor.dtype.as_numpy_dtype)
-#     positions = layout.mesh.local_device_locations()
-#     for position, part in zip(positions, dtensor.unpack(tensor)):
-#         slices = []
-#         for dim, length in zip(layout.sharding_specs, part.shape):
-#             if dim == WHOLE:
-#                 first = 0
-#             else:
-#                 first = position[dim] * length
-#             slices.append(slice(first, first + length))
-#         joined[tuple(slices)] = part.numpy()
-#     return joined
-# ```
-#
-# Along an axis that is split, a shard begins at the device's position along the mesh dimension, times the length of a shard.
-# Along an axis that is not split, it begins at 0.
-# In other lessons `to_numpy` of `course_lib` does this.
+# Yes. Fetch the components, and put each in its place, in the memory of the computer that runs the notebook.
+# In other lessons `to_numpy` of `course_lib` does this. The plain program of this lesson has a function for it, `join`.
 
 # %% note-other-mesh [markdown]
 # How do you move a tensor to another mesh?
@@ -349,9 +330,9 @@ print(everywhere.numpy())
 # %% grid-text [markdown]
 # ## Cut it yourself
 #
-# We gave `copy_to_mesh` the whole matrix. A training run needs a new batch in every step,
+# We gave `copy_to_mesh` the whole matrix. But a training run needs a new batch in every step,
 # and each device should be sent its own rows of that batch and nothing more.
-# For this there is `dtensor.pack`. You hand it a list of parts, one for each device,
+# That is what `dtensor.pack` is for. You hand it a list of parts, one for each device,
 # and it sends each device its own part.
 #
 # But who cuts the parts? You do. This time, let's take all eight devices:
@@ -362,9 +343,10 @@ grid = dtensor.create_mesh(
 )
 
 # %% by-hand-text [markdown]
-# Take a matrix of 8 rows, and split the rows along `batch`. Each device needs two rows; but which?
-# That depends on its position along `batch`, and `local_device_locations` lists the positions of all devices.
-# When the parts are packed, `compare` shows, side by side, what each device should hold and what it actually holds:
+# Take a matrix of 8 rows, and split the rows along `batch`. Each device needs two rows, but which two?
+# That depends on its position along `batch`. `local_device_locations` lists the positions of all devices,
+# and `pack` expects the parts in the same order.
+# Then `compare` shows, side by side, what each device should hold and what it actually holds:
 
 # %% by-hand
 from course_lib import compare
@@ -383,7 +365,6 @@ compare(matrix, packed)
 
 # %% by-hand-read [markdown]
 # All eight devices hold the rows that they should.
-# `pack` expects the parts in the order in which `local_device_locations` lists the devices.
 #
 # If a layout splits both axes, you cut twice: first the rows, then the columns.
 # Let's do that for device 3 of our first mesh, and for the matrix of 6 rows and 4 columns.
@@ -397,7 +378,7 @@ blocks = np.split(band, 2, axis=1)
 print(blocks[position["model"]])
 
 # %% twice-read [markdown]
-# That is block D: the middle third of the rows, and the right half of the columns.
+# There it is: the middle third of the rows, and the right half of the columns.
 #
 # Here we knew that the rows are cut in three and the columns in two. In general you have to ask the layout:
 #
@@ -428,14 +409,15 @@ def cut(array, layout):
 check("mesh_and_layout-cut", cut)
 
 # %% tutorial-text [markdown]
-# With `cut`, you can place any array: `dtensor.pack(cut(array, layout), layout)`.
+# With `cut`, you can place any array that divides evenly: `dtensor.pack(cut(array, layout), layout)`.
 # From here on we write `shard(array, layout)`, a function of `course_lib` that does just this.
 #
 # ## A batch that shrinks
 #
 # Now for the function of TensorFlow's tutorial
 # ([*Distributed training with DTensors*](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)).
-# There it is called `repack_local_tensor`. Here it is, lightly rewritten:
+# There it is called `repack_local_tensor`. Here it is, lightly rewritten.
+# It walks over devices and axes as a solution of exercise 2 does, and then packs the parts:
 
 # %% tutorial
 def pack_as_in_tutorial(array, layout):
@@ -452,8 +434,8 @@ def pack_as_in_tutorial(array, layout):
 
 
 # %% data-text [markdown]
-# It looks right, doesn't it? Let's train with it, on the film reviews of {lesson:whole_game}.
-# We take 100 steps, with 64 reviews in each.
+# It looks right, doesn't it? The way to find out is to train with it.
+# We take the film reviews of {lesson:whole_game}, and 100 steps with 64 reviews in each.
 
 # %% data
 from course_lib import data, shard
@@ -485,22 +467,22 @@ def linear_step(W, x, y):
 # %% train-text [markdown]
 # `W` changes while we train, so it becomes a `dtensor.DVariable`: a variable whose value is a DTensor.
 # Every device holds all of `W`, and each batch is split along `batch`.
-# The argument `place` is the function that turns an array into a DTensor: the tutorial's, or `shard`.
+# The argument `to_devices` is the function that turns an array into a DTensor: the tutorial's, or `shard`.
 
 # %% train
 rng = np.random.default_rng(0)
 initial_W = rng.normal(0, 0.1, (1200, 2)).astype("float32")
 
 
-def train(mesh, place):
+def train(mesh, to_devices):
     x_layout = dtensor.Layout(["batch", WHOLE], mesh)
     y_layout = dtensor.Layout(["batch"], mesh)
     W_layout = dtensor.Layout([WHOLE, WHOLE], mesh)
     W = dtensor.DVariable(shard(initial_W, W_layout))
     losses = []
     for first in range(0, 6400, 64):
-        x = place(train_x[first : first + 64], x_layout)
-        y = place(train_y[first : first + 64], y_layout)
+        x = to_devices(train_x[first : first + 64], x_layout)
+        y = to_devices(train_y[first : first + 64], y_layout)
         losses.append(float(linear_step(W, x, y)))
     return losses
 
@@ -526,7 +508,7 @@ losses_picture(runs)
 
 # %% packer-given [markdown]
 # The loss wavers at first, and then falls to 0.57. It looks like any other training run.
-# Yet one line of the tutorial's function is wrong. Do you see which?
+# Yet one line of the tutorial's function is wrong. If you want to find it yourself, do it now.
 
 # %% predict-packer [markdown]
 # The mesh is `model` 4 × `batch` 2.
@@ -572,19 +554,22 @@ compare(matrix, pack_as_in_tutorial(matrix, in_halves))
 # %% last-half-text [markdown]
 # Every device should hold four rows, and holds two. The numbers from 12 to 23 are on no device.
 #
-# The line to blame is `count = layout.shape[axis]`. It should say `count = layout.num_shards(axis)`.
-# `layout.shape` is the shape of the *mesh*.
-# For axis 0, the rows, the function read `layout.shape[0]`, which is the size of the first mesh dimension: `model`, 4.
+# The line to blame is `count = layout.shape[axis]`. It should say `count = layout.num_shards(axis)`,
+# because `layout.shape` is the shape of the *mesh*.
+# For axis 0 (the rows), the function looked up `layout.shape[0]`: the size of the first mesh dimension, which here is `model`, 4.
 # But the rows are split along `batch`, which has size 2.
-# On the meshes of the tutorial, both ways of counting happen to give the same number.
-# With `model` 2 × `batch` 4 you would at least get an `IndexError`:
-# the function would make two parts, and then look for a third.
+# On the meshes of the tutorial, `batch` comes first, so both ways of counting give the same number.
 #
-# And why was there no error here? `pack` gets only the parts. It never learns how many rows there were before.
+# And why was there no error here? `pack` gets only the parts, and never learns how many rows there were before.
 # `x` and `y` lose the same half of each batch, so every review that is left still has its own label.
 #
 # Does the curve give it away? To see that, we need two more runs. One trains on all 64 reviews of each batch.
 # The other reverses each batch before packing it, so it loses the *first* half instead of the last:
+
+# %% note-error [markdown]
+# On which mesh would there have been an error?
+#
+# On `model` 2 × `batch` 4. The function would make two parts, and then look for a third: an `IndexError`.
 
 # %% last-half
 def pack_reversed(array, layout):
@@ -596,10 +581,10 @@ runs["all 64"] = train(other_grid, shard)
 losses_picture(runs)
 
 # %% one-device-text [markdown]
-# The curves hardly give it away. The tutorial's run ends a little higher than the full run, but the reversed run ends where the full run ends.
+# Hardly. The tutorial's run ends a little higher than the full run, but the reversed run ends where the full run ends.
 # From either curve alone you would never guess that 3,200 of the 6,400 reviews went unused.
 #
-# Two habits find the mistake at once.
+# Two habits would have caught this at once.
 # First, look at the shape of what you packed. Ours was (32, 1200), not (64, 1200).
 # Second, compare the first loss with that of a single device.
 # All runs begin with the same weights and the same 64 reviews, so their first losses must be equal, up to rounding:
@@ -615,31 +600,20 @@ for name, losses in runs.items():
     first_loss = about(losses[0], 0.69, 0.70, digits=6)
     print(f"{name:10}", first_loss)
 
-# %% turned-text [markdown]
+# %% first-losses-read [markdown]
 # With all 64 reviews, the eight devices match the single device to the last digit printed.
 # The two half-runs are wrong before they have learned anything.
 # And look at the mean of their first losses: (0.698938 + 0.690200) / 2 = 0.694569.
-# That is the loss of the full first batch. Each of the two runs has seen one half of it.
-#
-# ## The right shape, the wrong values
-#
-# Not every mistake changes a shape. Most operations on a DTensor give the right result,
-# and some, such as `rows[0]`, are refused with an error. But some run and return wrong values.
-# Reverse the rows of a DTensor, for instance:
+# That is the loss of the full first batch, because each of the two runs has seen one half of it.
 
-# %% turned
-compare(whole[::-1], rows[::-1])
-
-# %% turned-read [markdown]
-# The reversal went wrong! Devices 0 and 1 should hold the rows that begin with 20 and 16.
-# They hold their own two rows, in reverse order.
-# Each device has reversed its own shard, and no shard has moved.
-# Devices 2 and 3 are right only because their shard belongs in the middle either way.
+# %% note-values [markdown]
+# What if the shape is right, and the values are wrong?
 #
-# This is a bug in TensorFlow 2.21; `tf.gather(rows, [5, 4, 3, 2, 1, 0])` is right.
-# TensorFlow doesn't warn you, and this time even the shape is right.
+# Most operations on a DTensor give the right result, and some, such as `rows[0]`, are refused with an error.
+# But some run and return wrong values. In TensorFlow 2.21, `rows[::-1]` is one of them:
+# each device reverses its own shard, and no shard moves. (`tf.gather(rows, [5, 4, 3, 2, 1, 0])` is right.)
 # So check the values yourself: use `compare`, or run the same operation on an ordinary tensor.
-# The page *Silent mistakes* lists the other cases that we know of.
+# The page *Silent mistakes* shows this case and lists the others that we know of.
 
 # %% note-first-loss [markdown]
 # Does comparing the first losses find every mistake?
@@ -656,9 +630,8 @@ compare(whole[::-1], rows[::-1])
 # dtensor.call_with_layout(tf.zeros, layout, shape=[6, 4])
 # ```
 #
-# But beware of random numbers. If the layout splits an axis, you must hand over `tf.function(tf.random.stateless_normal)`,
-# and *the same seed gives different numbers.*
-# Then you could not compare two runs whose layouts differ.
+# But beware of random numbers. If the layout splits an axis, you must pass `tf.function(tf.random.stateless_normal)`,
+# and the same seed gives *different numbers*, so you could not compare two runs whose layouts differ.
 # That is why this course draws initial values once, with NumPy, and then shards them.
 
 # %% takeaways [markdown]
@@ -676,7 +649,7 @@ compare(whole[::-1], rows[::-1])
 # - The number of parts is `layout.num_shards(axis)`. `layout.shape` is the shape of the mesh.
 #
 # You are ready for puzzles 1 to 3 on the page *Puzzles*. In the first two you split a vector and a matrix so that they fit.
-# The third looks ahead: it asks for layouts of two matrices whose product sends nothing.
+# The third looks ahead to {lesson:communication}: find layouts for two matrices so that multiplying them sends nothing.
 #
 # Now you know who holds what. But a device can't compute with what it doesn't hold,
 # so {lesson:communication} asks what devices must tell each other.
