@@ -75,7 +75,9 @@ def loss_and_gradients(model, x, y):
 
 
 def two_functions(model, optimizer):
-    compiled = tf.function(loss_and_gradients)
+    @tf.function
+    def compute(x, y):
+        return loss_and_gradients(model, x, y)
 
     @tf.function
     def update(gradients):
@@ -83,7 +85,7 @@ def two_functions(model, optimizer):
         optimizer.apply_gradients(pairs)
 
     def step(x, y):  # in one compiled function, tf_keras's Adam reads its slots too early
-        loss, gradients = compiled(model, x, y)
+        loss, gradients = compute(x, y)
         update(gradients)
         return loss
 

@@ -12,9 +12,10 @@ import course_lib
 from course_lib import shard, to_numpy
 from course_lib.devices.dtensor import no_combining
 from course_lib.exercises import limit
-from tests.course import COURSE, from_lesson
+from tests.course import COURSE, from_lesson, program
 
 tf = course_lib.start_tensorflow()
+import keras  # noqa: E402
 import tf_keras  # noqa: E402
 from tensorflow.experimental import dtensor  # noqa: E402
 
@@ -224,6 +225,7 @@ def test_who_takes_the_gradient_outside_is_told_so_before_tensorflow_refuses(mon
 
 def test_without_a_mesh_the_bias_moves_as_if_its_mean_was_written_and_its_square_was_not(lesson):
     names = {**lesson, "tf_keras": tf_keras}
+    names["Adam"] = tf_keras.optimizers.Adam
     exec(CELLS["small"], names)
     x, y = names["small_x"][:16], names["small_y"][:16]
     _loss, gradients = lesson["loss_and_gradients"](names["small_mlp"](), x, y)
@@ -239,6 +241,17 @@ def test_without_a_mesh_the_bias_moves_as_if_its_mean_was_written_and_its_square
     far = [0.01 * each * 0.1 * largest / 1e-7 for each in corrections]
     assert min(abs(bias / each - 1) for each in far) < 0.05
     assert far[0] == pytest.approx(350, rel=0.05)
+
+
+def test_layers_of_keras_3_compute_on_a_mesh_with_given_values(lesson, on_one):
+    ours = program("any_mesh")
+    ours.values, ours.model_3 = lesson["values"], lesson["mlp"](keras)
+    exec(CELLS["note-stateless"].partition("```python\n")[2].partition("```")[0], vars(ours))
+    model = ours.Model(ours.make_layouts(ours.axes, {"hidden": "model"}, lesson["mesh"]))
+    numbers = map(np.float32, range(1, 5))
+    step = lambda x, y: ours.train_step(model, x, y, next(numbers), np.float32(0.01))[0]  # noqa: E731
+    found = lesson["losses_of"](step, lesson["train_x"][:256], lesson["train_y"][:256], on_mesh=True)
+    assert abs(found - on_one).max() < 1e-5
 
 
 def test_without_a_mesh_slots_are_whole_and_gradients_are_gathered_for_them(lesson):

@@ -3,7 +3,7 @@
 #
 # To split a Keras model over eight devices, you write down a few layouts, and Keras does the rest. Or so it seems.
 #
-# In this lesson, three models get layouts, and each goes wrong in its own way. The first is never split, although its numbers are right.
+# In this lesson we give layouts to three models, and each goes wrong in its own way. The first is never split, although its numbers are right.
 # The second is updated one step late, although its losses look healthy.
 # The third starts at a loss of 0.77, and one step later the loss is above 100, because we forgot one argument of the optimizer.
 #
@@ -12,12 +12,13 @@
 #
 # **After this lesson you can**
 #
-# - decide which version of Keras to use for a model that has to be split;
 # - lay out a Keras model and train it as on one device;
-# - recognize three mistakes that raise no error, and cure them.
+# - recognize three mistakes that raise no error, and cure them;
+# - decide which version of Keras to use for a model that has to be split.
 #
 # **Time:** 30 minutes.
-# **You need to know:** tensor parallelism ({lesson:splitting_the_model}), and stale reads ({lesson:from_scratch}).
+# **You need to know:** tensor parallelism ({lesson:splitting_the_model}), fused all-reduces ({lesson:faster}),
+# and stale reads ({lesson:from_scratch}).
 
 # %%
 LANGUAGE = "en"
@@ -27,57 +28,14 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% table-text [markdown]
-# ## Which Keras takes layouts?
-#
-# There are two packages. **Keras 3** is what you get as `tf.keras` since TensorFlow 2.16.
-# It runs on TensorFlow, on JAX or on PyTorch. **tf_keras** is Keras 2, which lives on under this name for programs that need it.
-#
-# We tried three combinations: tf_keras, Keras 3 on TensorFlow, and Keras 3 on JAX.
-# Each got layouts for a small network on a 4 × 2 mesh. The course keeps the results, and the next cell loads two rows of them:
-
-# %% table
-from course_lib import measured
-
-support = measured.load("keras_layouts-support").support
-rows = {}
-for row in ["patterns", "unmatched_pattern"]:
-    rows[row] = support[row]
-measured.table(rows)
-
-# %% table-read [markdown]
-# tf_keras and Keras 3 on JAX do what you asked: the model is split, and its numbers are those of one device.
-# The middle column is the trap. On TensorFlow, `keras.distribution` takes your layouts, splits nothing, and doesn't say so.
-#
-# Look at the second row, too. A pattern is meant to match the names of some variables.
-# If it matches none, it is probably misspelt. None of the three tells you.
-#
-# This is our advice:
-#
-# - **You are free to choose.** Take Keras 3 on JAX.
-# - **You need TensorFlow.** Take tf_keras, with the training step of this lesson, or the layers of Keras 3 with DTensor. You will see both.
-
-# %% note-table [markdown]
-# How far does the table go, and who else gives this advice?
-#
-# The table is about two dense layers on eight virtual CPUs. Nothing ran on a GPU or TPU.
-# The right column was measured with JAX 0.10, in an environment of its own; this notebook has no JAX.
-# There we trained with `fit` and with a step of our own, but didn't try larger models, other layers or several machines.
-#
-# DTensor is experimental, and so is what tf_keras does with it.
-# Keras 3.13 on TensorFlow ends in an `AttributeError` where 3.15 does nothing.
-# The page "Measured results" has all 16 rows, with the messages of the errors.
-#
-# François Chollet, who wrote Keras, recommends JAX as well. Asked in 2024 whether to build on DTensor or on JAX,
-# [he answered](https://github.com/keras-team/keras/issues/19866): "If you need a SDMP API, I 100% recommend JAX. It's more mature and better optimized than DTensor."
-# (He means SPMD: one program that runs on all devices.)
-#
-# If only the batch has to be split, TensorFlow has something simpler, `tf.distribute` ({lesson:strategies}).
-
 # %% data-text [markdown]
 # ## A Keras model on a mesh
 #
-# Let's do it with tf_keras. The network is the usual one, 1,200 → 48 → 2, and so are the reviews, the mesh of 4 × 2
+# Two packages go by the name of Keras. **Keras 3** is what you get as `tf.keras` since TensorFlow 2.16,
+# and **tf_keras** is Keras 2, which lives on under this name for programs that need it.
+# We use tf_keras, because on TensorFlow it is the one that takes DTensor's layouts. What Keras 3 does with them, you'll see at the end.
+#
+# The network is the usual one, 1,200 → 48 → 2, and so are the reviews, the mesh of 4 × 2
 # and the initial values. You know this cell, so it is folded:
 
 # %% data tags=["known"]
@@ -129,10 +87,10 @@ def mlp(keras):
 
 
 # %% layout-map-text [markdown]
-# The layouts come from outside. A **LayoutMap**, or map for short, is a dictionary from patterns to layouts.
-# Each pattern is meant to match the names of some variables.
-# In a `Sequential` model, such a name is the layer's name, a dot, and what the layer calls the variable: `hidden.kernel`.
-# The model is split as in {lesson:splitting_the_model}: the first kernel between its columns, the second between its rows.
+# The layouts come from outside. A **LayoutMap**, or map for short, is a dictionary from patterns to layouts,
+# and each pattern is meant to match the names of some variables.
+# In a `Sequential` model, the map knows a variable by the layer's name, a dot, and what the layer calls the variable: `hidden.kernel`.
+# The model is split as in {lesson:splitting_the_model}: the first kernel by columns, the second by rows.
 
 # %% layout-map
 layout_map = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
@@ -153,7 +111,7 @@ model = split_mlp()
 show(model.layers[0].kernel)
 
 # %% kernel-read [markdown]
-# The kernel of `hidden` is split between its columns, 24 hidden units for each device, and the model didn't have to change.
+# The kernel of `hidden` is split by columns into two blocks of 24 hidden units, A on the devices with even numbers and B on those with odd ones. The model didn't have to change.
 # `logits.bias` isn't in the map, so every device holds all of it.
 
 # %% note-arguments [markdown]
@@ -211,7 +169,7 @@ print("sequential", bytes_on_device_0(model))
 print("class     ", bytes_on_device_0(by_class))
 
 # %% held-read [markdown]
-# Of the `Sequential` model, device 0 holds just about half: the 8 bytes of `logits.bias` are on every device.
+# Device 0 holds half of the `Sequential` model, and of `logits.bias`, which isn't split, all 8 bytes.
 # The class isn't split at all: 230,984 bytes are the whole model. A model that is copied to every device computes the right numbers,
 # so no loss and no accuracy will ever tell you. You find out on the day the model ought to fit and doesn't.
 #
@@ -224,9 +182,8 @@ print("class     ", bytes_on_device_0(by_class))
 #
 # No pattern of our map matches `first.kernel`, and a variable without a match is copied to every device.
 # A misspelt pattern has the same effect in every model.
-# (The first call stands outside of `scope()`. That does no harm: the model remembers its map.)
 #
-# That answers half of our question. The only way to know is to look.
+# So the only way to know whether your layouts are used is to look.
 # Print `weight.layout` for each weight, or better, assert how much a device holds.
 
 # %% note-names [markdown]
@@ -235,6 +192,8 @@ print("class     ", bytes_on_device_0(by_class))
 # It looks for a pattern that equals the variable's name. If there is none, it reads each pattern as a regular expression.
 # A pattern fits if it matches the beginning of the name. If several fit, the map takes the one that was added first.
 # A dot matches any character. The map never looks at `weight.name`, which is a different name, such as `hidden/kernel:0`.
+#
+# We called the class for the first time outside `scope()`. That makes no difference, because a model remembers the map under which it was made.
 #
 # In a class, batch normalization fails under a map, with an error that speaks of `ndim`. Give the layers their layouts as arguments there.
 # Dropout and LSTM ask for `tf_keras.backend.experimental.enable_tf_random_generator`.
@@ -259,7 +218,7 @@ print("class     ", bytes_on_device_0(by_class))
 #
 # - No device may hold more than 125,000 bytes of the variables. That is enough for a quarter of each large kernel, plus full copies of everything else.
 # - In a forward and backward pass with 64 reviews, split over `batch`, the collectives may carry at most 132,000 bytes.
-#   That pays for the gradients, the loss and *one* all-reduce of hidden units (32 × 64, 8,192 bytes). A second one won't fit.
+#   That is enough for the gradients, the loss and *one* more all-reduce: the sums of the second layer (32 × 64 numbers, 8,192 bytes). A second one won't fit.
 #
 # The check makes the model under your map, counts what devices hold, and runs it.
 
@@ -280,8 +239,9 @@ check("keras_layouts-layout-map", small_enough)
 # %% step-text [markdown]
 # ## Updates that come one step late
 #
-# Now the other half of the question: are the numbers right? Let's train, with a step written as you would write it for one device.
-# One `tf.function` computes the gradients and lets the optimizer apply them:
+# The layouts are used. But are the numbers right? Let's train, with a step written as you would write it for one device.
+# One `tf.function` computes the gradients and lets the optimizer apply them. It belongs to one model and one optimizer,
+# because an optimizer makes its slots in its first update, and a `tf.function` may make variables only in its first call:
 
 # %% step
 from course_lib import about, collectives, to_numpy
@@ -333,32 +293,32 @@ def one_function(model, optimizer):
 x = shard(train_x[:64], rows_of_x)
 y = shard(train_y[:64], rows_of_y)
 
-late = split_mlp()
+model = split_mlp()
 optimizer = tf_keras.optimizers.Adam(3e-3, mesh=mesh)
-optimizer.build(late.trainable_variables)  # makes the slots
-late_step = one_function(late, optimizer)
-found = collectives(late_step, x, y)
+optimizer.build(model.trainable_variables)  # makes the slots
+step = one_function(model, optimizer)
+found = collectives(step, x, y)
 reveal("keras_layouts-collectives", len(found))
 
 # %% merged-text [markdown]
-# The optimizer itself exchanges nothing. What can go wrong, then? Let TensorFlow fuse what it can:
+# The optimizer itself exchanges nothing, so what could go wrong? These are the six as TensorFlow wrote them down. Before it runs them, it fuses what it can:
 
 # %% merged
-for each in collectives(late_step, x, y, combine=True):
+for each in collectives(step, x, y, combine=True):
     print(each)
 
 # %% adam-text [markdown]
 # The first all-reduce is for the logits and the second for the loss. The third carries all four gradients, 115,496 bytes and the padding of {lesson:faster}.
 #
-# You know from {lesson:from_scratch} what fusing can do: a write waits for the fused sum, and the read after it doesn't.
+# In {lesson:from_scratch} you saw what fusing can do: the write has to wait for the fused sum, and the read that should follow it doesn't wait.
 # Does Adam read what it has just written? In tf_keras, its update is three lines:
 #
 # 1. `m.assign_add((gradient - m) * (1 - self.beta_1))`
 # 2. `v.assign_add((tf.square(gradient) - v) * (1 - self.beta_2))`
 # 3. `variable.assign_sub((m * alpha) / (tf.sqrt(v) + epsilon_hat))`
 #
-# Adam does read them: lines 1 and 2 write the slots, and line 3 reads them back. That is what failed in {lesson:from_scratch}.
-# If it fails here as well, this is what happens to one variable. The *sum* is the all-reduce of its gradient, and *all sums* is the fused all-reduce:
+# It does: lines 1 and 2 write the slots, and line 3 reads them back. In {lesson:from_scratch} that failed.
+# If it fails here as well, one variable is updated in the second order below, not in the first. The *sum* is the all-reduce of its gradient, and *all sums* is the fused one:
 #
 # ```text
 # as written:  sum  write m  write v  read m  read v
@@ -398,35 +358,20 @@ for weight, initial in zip(late.weights, values.values()):
     print(f"{weight.name:16}", about(distance, 0, 0.0031))
 
 # %% moved-read [markdown]
-# Three of the four haven't moved. As in {lesson:from_scratch}, only one is updated correctly: the one whose all-reduce was last.
+# Three of the four haven't moved. As in {lesson:from_scratch}, only one is updated correctly, the one whose all-reduce was last.
 # Here that is the kernel of `logits`.
 #
-# The cure of {lesson:from_scratch} was to compute first and write last. But this update belongs to tf_keras, and we can't rewrite it.
-# Would `fit` do better? Here is how training went with each of the three combinations:
-
-# %% fit
-rows = {}
-for row in [
-    "training_step",
-    "training_step_apart",
-    "fit_arrays",
-    "fit_dataset",
-]:
-    rows[row] = support[row]
-measured.table(rows)
-
-# %% fit-read [markdown]
-# With tf_keras, `fit` on arrays ends in an `UnknownError`, because the batches that it makes of them have no layouts.
-# There is a data set whose batches have them, `DTensorDataset`. With it, `fit` runs, and its values are wrong:
-# it computes and applies the gradients in one function.
+# In {lesson:from_scratch} we could write each variable once and never read it back. But this update belongs to tf_keras, and we can't rewrite it.
+# Nor is `fit` a way out, because it computes and applies the gradients in one function, too.
 #
-# With Adam and fusing on, only one of the ways that we tried gives the numbers of one device: applying the gradients outside the function that computes them.
-# (A dash means that we didn't try that with Keras 3.) So let's write our step as two functions:
+# What we can choose is *where* the update is applied. Let's give it a function of its own:
 
 
 # %% two-functions
 def two_functions(model, optimizer):
-    compiled = tf.function(loss_and_gradients)
+    @tf.function
+    def compute(x, y):
+        return loss_and_gradients(model, x, y)
 
     @tf.function
     def update(gradients):
@@ -434,7 +379,7 @@ def two_functions(model, optimizer):
         optimizer.apply_gradients(pairs)
 
     def step(x, y):
-        loss, gradients = compiled(model, x, y)
+        loss, gradients = compute(x, y)
         update(gradients)
         return loss
 
@@ -442,8 +387,8 @@ def two_functions(model, optimizer):
 
 
 # %% losses-text [markdown]
-# When the second function begins, every gradient has been added up. The second function has no all-reduce, so nothing can be fused in it.
-# Does that help? We take ten steps three times: on one device, on eight with one function, and on eight with two.
+# When `update` begins, every gradient has been added up. It has no all-reduce, so there is nothing in it to fuse.
+# Does that help? We take the same ten steps three times: on one device, on eight with one function, and on eight with two.
 # Each step has a new batch:
 
 
@@ -461,20 +406,17 @@ def losses_of(step, features, labels, on_mesh, size=64):
 
 # %% one-device
 few_x, few_y = train_x[:640], train_y[:640]
-optimizer = tf_keras.optimizers.Adam(3e-3)
-step = one_function(mlp(tf_keras), optimizer)
+Adam = tf_keras.optimizers.Adam
+
+step = one_function(mlp(tf_keras), Adam(3e-3))
 on_one = losses_of(step, few_x, few_y, on_mesh=False)
 
-
 # %% late-losses
-def losses_on_eight(make_step):
-    optimizer = tf_keras.optimizers.Adam(3e-3, mesh=mesh)
-    step = make_step(split_mlp(), optimizer)
-    return losses_of(step, few_x, few_y, on_mesh=True)
+late_step = one_function(split_mlp(), Adam(3e-3, mesh=mesh))
+late_losses = losses_of(late_step, few_x, few_y, on_mesh=True)
 
-
-late_losses = losses_on_eight(one_function)
-right_losses = losses_on_eight(two_functions)
+right_step = two_functions(split_mlp(), Adam(3e-3, mesh=mesh))
+right_losses = losses_of(right_step, few_x, few_y, on_mesh=True)
 
 # %% losses-table
 print("step     one device   one function  two functions")
@@ -487,8 +429,8 @@ for at in range(10):
 # %% late-read [markdown]
 # The columns `one device` and `two functions` agree in every row. So two functions are right, and a Keras model, split over eight devices, trains as on one.
 #
-# The column `one function` doesn't look wrong. Its losses go up and down with the batches, as they should, and in step 10 the loss is only 0.01 too high.
-# But three of the four variables are updated with the slots of the step before, so this is no longer Adam, only something like it.
+# The column `one function` doesn't look wrong. Its losses go up and down with the batches, as they should, and it falls behind slowly: by 0.001 in step 2, and by 0.01 in step 10.
+# But three of the four variables are updated with the slots of the step before. That is no longer Adam, only something like it.
 # If you had no other run to compare with, would you notice?
 
 # %% note-merging [markdown]
@@ -498,7 +440,7 @@ for at in range(10):
 # Set it before the step is first called, and leave it set, because a batch of a different size makes TensorFlow trace the step again.
 # Then the step in one function is right with Adam and SGD, but not with Nadam.
 #
-# You can also leave the second function uncompiled. That's just as correct, only slower, since TensorFlow then launches each optimizer operation separately.
+# You can also leave `update` uncompiled. That's just as correct, only slower, since TensorFlow then launches each optimizer operation separately.
 # You need it for Adagrad and Nadam, and for an optimizer that clips each gradient by its own norm (`clipnorm`).
 #
 # Of eleven optimizers of tf_keras that we tried, only Lion was right in one function.
@@ -525,20 +467,20 @@ def small_mlp():
     return tf_keras.Sequential([tf_keras.Input((20,)), hidden, logits])
 
 
+def split_small_mlp():
+    with layout_map.scope():
+        return small_mlp()
+
+
 # %% no-mesh-text [markdown]
 # We take three steps with `two_functions`, first on one device, then on eight.
-# On eight, we forget to give the optimizer its mesh:
-
-# %% no-mesh-right
-optimizer = tf_keras.optimizers.Adam(0.01)
-step = two_functions(small_mlp(), optimizer)
-right = losses_of(step, small_x, small_y, on_mesh=False, size=16)
+# On eight, we forget to give the optimizer its mesh. `Adam(0.01)` should have been `Adam(0.01, mesh=mesh)`:
 
 # %% no-mesh
-with layout_map.scope():
-    small = small_mlp()
-optimizer = tf_keras.optimizers.Adam(0.01)  # without mesh=mesh
-step = two_functions(small, optimizer)
+step = two_functions(small_mlp(), Adam(0.01))
+right = losses_of(step, small_x, small_y, on_mesh=False, size=16)
+
+step = two_functions(split_small_mlp(), Adam(0.01))
 wrong = losses_of(step, small_x, small_y, on_mesh=True, size=16)
 
 for at in range(3):
@@ -552,10 +494,9 @@ for at in range(3):
 # What has happened? Let's look at the first step alone, in a new run. How far has it moved each variable?
 
 # %% first-step
-with layout_map.scope():
-    small = small_mlp()
+small = split_small_mlp()
 initial = [to_numpy(weight) for weight in small.weights]
-optimizer = tf_keras.optimizers.Adam(0.01)  # without mesh=mesh
+optimizer = Adam(0.01)
 step = two_functions(small, optimizer)
 losses_of(step, small_x[:16], small_y[:16], on_mesh=True, size=16)
 
@@ -565,16 +506,16 @@ for weight, before in zip(small.weights, initial):
 
 # %% first-step-read [markdown]
 # In its first step, Adam moves a variable by the learning rate, here 0.01. The bias of `logits`, which isn't split,
-# has moved by between 0.005 and 0.01, depending on the run. The order of magnitude, at least, is right.
+# has moved by something between 0.005 and 0.01. (It differs from run to run, and we'll see why in a moment.) So this one is about right.
 #
 # The other three variables are split, but their slots aren't: without a mesh, every device holds all of each slot.
-# So before a slot can be updated, the whole gradient has to be gathered.
-# On a CPU a gather runs as an all-reduce. Now even the second function has all-reduces, and TensorFlow fuses those too.
+# So before a slot can be updated, the whole gradient has to be gathered, and on a CPU a gather runs as an all-reduce.
+# Now even `update` has all-reduces, and TensorFlow fuses those too.
 #
-# The two kernels haven't moved: both of their slots were read too early.
+# The two kernels haven't moved, because both of their slots were read too early.
 # And the bias of `hidden` has moved by hundreds, more than ten thousand times as far as it should.
-#
-# In the last prediction, the answer about dividing by 1e-7 was wrong. Here it is right: when this bias was updated, its `m` was fresh, and its `v` was zero.
+# In the last prediction, that was a wrong answer: "much further than 0.003, because of the division by 1e-7". Here it has happened.
+# This bias was updated with a new `m`, and with a `v` that was still zero.
 
 # %% note-gathered [markdown]
 # Where do the hundreds come from?
@@ -585,7 +526,7 @@ for weight, before in zip(small.weights, initial):
 #
 # Three split variables have six slots, and the gradient is gathered once for each. TensorFlow fuses these six all-reduces at the place of the last one.
 # So one of the six slots is up to date when it is read, and the other five aren't.
-# Which one it is can be told from the result: only this bias moved, and it moved so far that its `m` must have been fresh, and its `v` zero.
+# You can tell which one from the result. A variable moves as far as this only if its `m` is new and its `v` is zero, and the bias of `hidden` is the only one that did.
 
 # %% counted-text [markdown]
 # The missing mesh does something else, too. How many steps has the optimizer counted?
@@ -595,7 +536,7 @@ counted = int(optimizer.iterations)
 print("steps counted", about(counted, 1, 8, digits=1))
 
 # %% counted-read [markdown]
-# We took one step, and several are counted. (You may see any number up to 8.) Without a mesh, the counter is an ordinary variable that all eight devices share, and each device adds 1 to it:
+# We took one step, and several are counted. (You may see any number up to 8.) With its mesh, each device has a counter of its own. Without it, all eight share one, and each adds 1:
 #
 # ```text
 # with mesh=mesh                   without
@@ -607,19 +548,16 @@ print("steps counted", about(counted, 1, 8, digits=1))
 # ```
 #
 # The devices don't wait for one another, so some additions get lost, and the count differs from run to run.
-# From this counter, Adam computes its bias correction, the factor $c_t$ of {lesson:from_scratch}.
-# If a device reads 8, its $c_t$ is only half of what it is at 1.
-# The bias of `logits` then moves by 0.005 instead of 0.01, and the bias of `hidden` by about 175 instead of 350. For a count in between, the distances lie in between.
+# Adam computes its bias correction from this count, the factor $c_t$ of {lesson:from_scratch}.
+# If a device reads 8, its $c_t$ is only half of what it is at 1, and everything moves half as far: the bias of `logits` by 0.005, the bias of `hidden` by about 175.
 # That is why your losses differ from ours.
 #
 # So one missing argument has two effects: the slots are whole, and the counter is shared.
 # Let's put it in, and take the three steps again:
 
 # %% cured
-with layout_map.scope():
-    small = small_mlp()
-optimizer = tf_keras.optimizers.Adam(0.01, mesh=mesh)
-step = two_functions(small, optimizer)
+optimizer = Adam(0.01, mesh=mesh)
+step = two_functions(split_small_mlp(), optimizer)
 cured = losses_of(step, small_x, small_y, on_mesh=True, size=16)
 
 for at in range(3):
@@ -639,17 +577,18 @@ for slot in optimizer.variables():
 # %% slots-read [markdown]
 # Every slot has the layout of its variable. (`iteration` is the counter, a single number, so there is nothing to split.)
 # If you forget the mesh, these variables have no `layout`, and the loop ends in an `AttributeError`.
-# Look with other optimizers, too: slots that don't begin at zero, such as Adagrad's, stay whole on every device even with the mesh.
 #
 # So give every optimizer its `mesh=mesh`. Metrics have variables as well, and take the same argument.
 # Without it, a `SparseCategoricalAccuracy` that is updated in a compiled function counts too many: in our runs, between 640 and 2,048 of 256 reviews.
 
 # %% note-no-mesh [markdown]
-# What if the step is one function, or fusing is off?
+# What if the step is one function, fusing is off, or the optimizer isn't Adam?
 #
 # In one function, the same two things go wrong, and the losses jump in the same way.
 #
 # Turning fusing off is not enough. The jump is gone then, but the counter is still wrong, and so are the losses.
+#
+# Check other optimizers with the same loop. Slots that don't start at zero, such as Adagrad's, aren't split even if you pass the mesh.
 #
 # The optimizers of Keras 3 take no mesh at all. If you give one of them DVariables to update, in the function that computes the gradients,
 # it also reads its slots too early, and all devices share its counter.
@@ -665,7 +604,7 @@ for slot in optimizer.variables():
 # %% exercise-step-text [markdown]
 # **Exercise 2.** Now write a step that you could use, with gradient clipping by the global norm ({lesson:large_trainings}).
 # `tf.clip_by_global_norm(gradients, limit)` returns the clipped gradients and the norm.
-# Clip in the function that computes the gradients: the global norm takes all-reduces, and the other function is safe because it has none.
+# Clip in the function that computes the gradients: the global norm needs all-reduces, and `update` is safe only as long as it has none.
 #
 # Write `make_step(model, optimizer)`. It returns a function `step(x, y)`, which takes one step with a global norm of at most 1 and returns the mean loss.
 # The check's model lies on eight devices, and its optimizer already has the mesh. The model has a layer of batch normalization, so call it with `training=True`.
@@ -676,7 +615,7 @@ for slot in optimizer.variables():
 def make_step(model, optimizer):
     # solution begin
     @tf.function
-    def clipped(x, y):
+    def compute(x, y):
         loss, gradients = loss_and_gradients(model, x, y)
         gradients, _ = tf.clip_by_global_norm(gradients, 1.0)
         return loss, gradients
@@ -687,7 +626,7 @@ def make_step(model, optimizer):
         optimizer.apply_gradients(pairs)
 
     def step(x, y):
-        loss, gradients = clipped(x, y)
+        loss, gradients = compute(x, y)
         update(gradients)
         return loss
 
@@ -699,13 +638,15 @@ def make_step(model, optimizer):
 check("keras_layouts-step", make_step)
 
 # %% keras-3-text [markdown]
-# ## And Keras 3?
+# ## Which Keras takes layouts?
 #
-# Perhaps your model is written in Keras 3, and has to stay there. Let's first see what the table meant.
-# We ask Keras 3 to split the columns of a kernel over `model`:
+# Perhaps your model is written in Keras 3, and has to stay there. Keras 3 has a `LayoutMap` of its own.
+# Let's ask it for the same columns, split over `model`. (In its names, a slash stands where tf_keras has a dot.)
 
 # %% keras-3 tags=["versions"]
 import keras
+
+from course_lib import measured
 
 mesh_3 = keras.distribution.DeviceMesh(
     (4, 2),
@@ -719,161 +660,84 @@ try:
         layout_map=layout_map_3, batch_dim_name="batch"
     )
     with distribution.scope():
-        model_3 = mlp(keras)
+        kernel = mlp(keras).layers[0].kernel
+    print(kernel.path, kernel.shape)
+    print("a DTensor?", dtensor.is_dtensor(kernel.value))
 except AttributeError as error:  # raised by Keras 3.13
     print(error)
-    model_3 = mlp(keras)
-kernel = model_3.layers[0].kernel
-print(kernel.path, kernel.shape)
-print("a DTensor?", dtensor.is_dtensor(kernel.value))
 
 # %% keras-3-read [markdown]
-# The pattern matches the path of the kernel, and yet there is no DTensor, no layout, and no complaint.
-# On TensorFlow, `ModelParallel` is only a name.
+# The pattern matches the path of the kernel, and yet there is no DTensor, and no complaint.
+# That is one more mistake that raises no error. On TensorFlow, `ModelParallel` takes your layouts and does nothing with them.
 #
-# But Keras 3 offers something that tf_keras does not.
-# `model.stateless_call(weights, state, x)` runs the model with *values that you supply*, and leaves its own variables alone.
-# If you supply DVariables, the model computes with them, on the mesh and in their layouts.
-# For the update there is `optimizer.stateless_apply`, but Keras refuses it on TensorFlow.
+# Keras 3 also runs on JAX. Is it better there? This notebook has no JAX, so we measured in advance:
+# tf_keras, Keras 3 on TensorFlow and Keras 3 on JAX each got layouts for a small network on a 4 × 2 mesh, and trained it.
+
+# %% table
+support = measured.load("keras_layouts-support").support
+rows = {}
+for row in [
+    "patterns",
+    "unmatched_pattern",
+    "training_step",
+    "training_step_apart",
+    "fit_arrays",
+    "fit_dataset",
+]:
+    rows[row] = support[row]
+measured.table(rows)
+
+# %% table-read [markdown]
+# The left column is this lesson in six lines. tf_keras splits the model, and a step in one function is wrong, but one that applies the gradients outside of it is right.
+# `fit` ends in an error if you give it arrays, because its batches then have no layouts.
+# With a data set whose batches have them (`DTensorDataset`), it runs and gives wrong values, because it works in one function.
 #
-# So you have to write the update yourself. You already have one: the Adam that has trained your networks since {lesson:whole_game}.
-# It computes first and writes last, so it is right even in a single function ({lesson:from_scratch}).
-# The next two cells, which are folded, repeat it, with the training step and the variables of {lesson:any_mesh}.
-
-
-# %% adam-by-hand tags=["known"]
-def adam(weight, mean, square, gradient, step, learning_rate):
-    mean = 0.9 * mean + 0.1 * gradient
-    square = 0.999 * square + 0.001 * gradient**2
-    # Both averages begin at zero, and are corrected for that
-    correction = tf.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-    rate = learning_rate * correction
-    weight = weight - rate * mean / (tf.sqrt(square) + 1e-7)
-    return weight, mean, square
-
-
-@tf.function
-def train_step(model, x, y, step, learning_rate):
-    with tf.GradientTape() as tape:
-        logits = logits_of(model.weights, x)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            y, logits
-        )
-        loss = tf.reduce_mean(losses)
-    gradients = tape.gradient(loss, model.weights)
-
-    # First compute everything, then write it
-    updates = {}
-    for name, gradient in gradients.items():
-        weight = model.weights[name]
-        mean = model.means[name]
-        square = model.squares[name]
-        updates[name] = adam(
-            weight, mean, square, gradient, step, learning_rate
-        )
-
-    for name, (weight, mean, square) in updates.items():
-        model.weights[name].assign(weight)
-        model.means[name].assign(mean)
-        model.squares[name].assign(square)
-
-    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
-    return loss, tf.reduce_mean(hits)
-
-
-# %% variables tags=["known"]
-def variable(array, layout):
-    if layout is None:
-        return tf.Variable(array)
-    return dtensor.DVariable(shard(array, layout))
-
-
-class Model(tf.Module):
-    def __init__(self, layouts):
-        super().__init__()
-        self.weights = {}
-        self.means = {}
-        self.squares = {}
-        for name, value in values.items():
-            zeros = np.zeros_like(value)
-            layout = layouts.get(name)
-            self.weights[name] = variable(value, layout)
-            self.means[name] = variable(zeros, layout)
-            self.squares[name] = variable(zeros, layout)
-
-
-# %% logits-of-text [markdown]
-# Unlike the step of {lesson:zero_and_fsdp}, this `train_step` isn't given its forward pass: it calls `logits_of`.
-# Until now that function multiplied the matrices itself. Our new one calls the Keras model.
-# `stateless_call` takes the values in the order of `model_3.trainable_variables`, which is that of `values`.
-# The empty list is for variables that aren't trained, such as a moving mean and variance. This model has none.
-
-
-# %% logits-of
-def logits_of(weights, x):
-    own_values = list(weights.values())
-    logits, _ = model_3.stateless_call(own_values, [], x)
-    return logits
-
-
-# %% keras-3-layouts
-layouts = {
-    "W1": dtensor.Layout([WHOLE, "model"], mesh),
-    "b1": dtensor.Layout(["model"], mesh),
-    "W2": dtensor.Layout(["model", WHOLE], mesh),
-    "b2": dtensor.Layout([WHOLE], mesh),
-}
-model_on_mesh = Model(layouts)
-
-
-# %% keras-3-run
-def ten_losses(model):
-    rate = np.float32(3e-3)
-    losses = []
-    for at in range(10):
-        rows = slice(64 * at, 64 * at + 64)
-        x = shard(train_x[rows], rows_of_x)
-        y = shard(train_y[rows], rows_of_y)
-        loss, _ = train_step(model, x, y, np.float32(at + 1), rate)
-        losses.append(float(loss))
-    return np.array(losses)
-
-
-# %% keras-3-compared
-difference = np.abs(ten_losses(model_on_mesh) - on_one).max()
-print("largest difference", about(difference, 0, 1e-5))
-W1_parts = dtensor.unpack(model_on_mesh.weights["W1"].value())
-print("W1 on device 0", W1_parts[0].shape)
-
-# %% keras-3-run-read [markdown]
-# Apart from rounding, the layers of Keras 3, split over eight devices, give the same ten losses as tf_keras on one device.
-# And the layouts are used: device 0 holds 24 of the 48 columns of `W1`.
+# In the middle nothing is ever split, and nothing is ever reported. On the right everything is split, and equals one device.
+# The second row holds for all three: none of them tells you that a pattern matches no variable. (A dash means that we didn't try that.)
 #
-# At the end you put the trained values back, and have an ordinary Keras model again:
-
-# %% back
-trained = []
-for weight in model_on_mesh.weights.values():
-    trained.append(to_numpy(weight))
-model_3.set_weights(trained)
-
-predicted = model_3.predict(train_x[:640], verbose=0).argmax(axis=1)
-accuracy = np.mean(predicted == train_y[:640])
-print("accuracy on these reviews", about(accuracy, 0.6, 1))
-
-# %% back-read [markdown]
-# After ten steps, the ordinary model gets about 79 of 100 of these reviews right. Untrained, it got about half of them.
+# This is our advice:
 #
-# You needn't leave Keras 3 for DTensor, then. What you give up is `fit` and the optimizers.
+# - **You are free to choose.** Take Keras 3 on JAX.
+# - **You need TensorFlow.** Take tf_keras, with a training step in two functions.
 
 # %% note-stateless [markdown]
-# How far does this road go?
+# What if you need TensorFlow and a model in Keras 3?
 #
-# We tried dense layers only. A layer with state of its own, such as batch normalization, needs its moving mean and variance in the second argument,
+# Its layers can compute on a mesh, if you write the update yourself. `model.stateless_call(weights, state, x)` runs a model with *values that you supply*,
+# and leaves its own variables alone. If you supply DVariables, the model computes with them, in their layouts.
+# So take the `Model` and the `train_step` of {lesson:any_mesh}, and replace a single function. `model_3` is your model in Keras 3:
+#
+# ```python
+# def logits_of(weights, x):
+#     own_values = list(weights.values())
+#     logits, _ = model_3.stateless_call(own_values, [], x)
+#     return logits
+# ```
+#
+# The values come in the order of `model_3.trainable_variables`. When training is over, `model_3.set_weights` takes them back, and you have an ordinary Keras model again.
+# You give up `fit` and the optimizers, whose `stateless_apply` Keras refuses on TensorFlow.
+#
+# We tried dense layers only, and their first ten losses were those of one device.
+# A layer with state of its own, such as batch normalization, needs its moving mean and variance in the second argument (here an empty list),
 # and `stateless_call` returns their new values as its second result. Assign them last, with the others.
-# A layer whose operations DTensor doesn't know raises an error, as in a model written by hand.
+# Keras doesn't promise that any of this works, so compare the first steps of your model with one device.
+
+# %% note-table [markdown]
+# How far does the table go, and who else gives this advice?
 #
-# Keras doesn't promise that this works. Compare the first steps of your model with one device.
+# The table is about two dense layers on eight virtual CPUs. Nothing ran on a GPU or TPU.
+# The right column was measured with JAX 0.10, in an environment of its own; this notebook has no JAX.
+# There we trained with `fit` and with a step of our own, but didn't try larger models, other layers or several machines.
+#
+# DTensor is experimental, and so is what tf_keras does with it.
+# Keras 3.13 on TensorFlow ends in an `AttributeError` where 3.15 does nothing.
+# The page "Measured results" has all 16 rows, with the messages of the errors.
+#
+# François Chollet, who wrote Keras, recommends JAX as well. Asked in 2024 whether to build on DTensor or on JAX,
+# [he answered](https://github.com/keras-team/keras/issues/19866): "If you need a SDMP API, I 100% recommend JAX. It's more mature and better optimized than DTensor."
+# (He means SPMD: one program that runs on all devices.)
+#
+# If only the batch has to be split, TensorFlow has something simpler, `tf.distribute` ({lesson:strategies}).
 
 # %% plain-heading [markdown]
 # ## The plain program
@@ -884,9 +748,9 @@ print("accuracy on these reviews", about(accuracy, 0.6, 1))
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Keras 3 splits a model on JAX, and does nothing on TensorFlow. tf_keras takes DTensor's layouts.
 # - A pattern that matches no variable raises no error. Look at the layouts, not at the losses.
 # - With tf_keras, give the optimizer its mesh, and apply the gradients outside the function that computes them. Then compare with one device.
+# - On TensorFlow, Keras 3 takes layouts and does nothing with them. If you are free to choose, split its models on JAX.
 #
 # {Lesson:strategies} turns to `tf.distribute`.
 
