@@ -57,6 +57,12 @@ copy_axes = {
     "losses": ("copy",),
 }
 splits = {"batch": "batch", "hidden": "model", "copy": "batch"}
+one_copy = {
+    "W1": (1, 1200, 48),
+    "b1": (1, 1, 48),
+    "W2": (1, 48, 2),
+    "b2": (1, 1, 2),
+}
 
 
 def make_layouts(axes, splits, mesh):
@@ -116,9 +122,8 @@ class Accumulating(Model):
         self.copy_count = copy_count
         self.copy_layouts = copy_layouts
         self.sums = {}
-        # Of these copies we only need the shapes
-        for name, copy in copies_of(self).items():
-            zeros = np.zeros(copy.shape, "float32")
+        for name, shape in one_copy.items():
+            zeros = np.zeros((copy_count, *shape[1:]), "float32")
             layout = copy_layouts.get(name)
             self.sums[name] = variable(zeros, layout)
         zeros = np.zeros(copy_count, "float32")
@@ -135,12 +140,10 @@ class Recipe(Accumulating):
 def copies_of(model):
     copies = {}
     for name, weight in model.weights.items():
-        copy = tf.expand_dims(weight, 0)  # W1: (1, 1200, 48)
-        if name in ["b1", "b2"]:
-            copy = tf.expand_dims(copy, 0)  # b1: (1, 1, 48)
+        copy = tf.reshape(weight, one_copy[name])
         stacked = tf.tile(copy, [model.copy_count, 1, 1])
-        layout = model.copy_layouts.get(name)
-        if layout is not None:  # on a mesh
+        if model.copy_layouts:  # on a mesh
+            layout = model.copy_layouts[name]
             stacked = dtensor.relayout(stacked, layout)
         copies[name] = stacked
     return copies
@@ -171,15 +174,19 @@ def drop(hidden, seed, mesh):
     return 2 * kept * hidden
 
 
+def recipe_logits(model, weights, x, seed):
+    weights = cast_all(weights, model.dtype)
+    x = tf.cast(x, model.dtype)
+    hidden = tf.nn.relu(x @ weights["W1"] + weights["b1"])
+    hidden = drop(hidden, seed, model.mesh)
+    logits = hidden @ weights["W2"] + weights["b2"]
+    return tf.cast(logits, tf.float32)
+
+
 @tf.function
 def recipe_micro_batch(model, x, y, seed):
     def forward(weights, x):
-        weights = cast_all(weights, model.dtype)
-        x = tf.cast(x, model.dtype)
-        hidden = tf.nn.relu(x @ weights["W1"] + weights["b1"])
-        hidden = drop(hidden, seed, model.mesh)
-        logits = hidden @ weights["W2"] + weights["b2"]
-        return tf.cast(logits, tf.float32)
+        return recipe_logits(model, weights, x, seed)
 
     copies = copies_of(model)
     loss, gradients = gradients_of_copies(forward, copies, x, y)
