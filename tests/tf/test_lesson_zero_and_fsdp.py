@@ -149,8 +149,10 @@ def test_which_forms_recompute_and_what_they_exchange(eight, optimized):
     count_matmuls = from_lesson("zero_and_fsdp.graphs", "count_matmuls")
     initials = {name: value.astype("float32") for name, value in initial().items()}
     found = lesson("place", "model", values=initials, replicated=copies)
-    for name in ("gathered-hidden", "gradients-with", "naive", "late", "late-x"):
+    for name in ("gathered-hidden", "gradients-with", "naive", "late"):
         exec(CELLS[name].split("\n\n\nreport")[0], found)
+    on_x = CELLS["late"].split("\n\n\nreport")[0].replace("x, W1_late, b1_late", "x + zero, W1, b1")
+    exec(on_x.replace("recomputed_hidden", "zero_on_x"), found)
     models = {"replicated": found["Model"](copies, copies), "fsdp": found["Model"](parts, parts)}
 
     def round_the_loss(model, x, y):

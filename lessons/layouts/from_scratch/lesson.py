@@ -2,18 +2,18 @@
 # # An optimizer from scratch
 #
 # Four programs learn to read the same handwritten digits, each with an optimizer that calls itself Adam.
-# All their losses begin above 2.3. In the last five of 30 steps, they are about 0.4, 0.3, 1.2 and 1.5.
+# All their losses begin above 2.3. Over the last five of 30 steps, they average about 0.4, 0.3, 1.2 and 1.5.
 # There is no error, and no warning.
 # Three of the programs have a bug, and the lowest loss of all belongs to one of those three.
 #
 # The bugs aren't invented. All three were in one version of
 # [TensorFlow's own guide](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb)
-# to this subject. Later a fifth program joins them, with a fourth bug.
+# to this subject.
 #
 # And what about the Adam that has trained your networks since {lesson:whole_game}?
 # It was written by hand as well, and you have taken it on trust.
 # Here you put it to the test: *is my optimizer right?*
-# You test it in six ways. Then you put the programs with bugs through the same six tests, and see which test finds which bug.
+# You test it in six ways. Then the programs with bugs go through the same six tests, and you see which test finds which bug.
 #
 # **After this lesson you can**
 #
@@ -163,8 +163,8 @@ for layer in (1, 2, 3):
 # Here $\alpha = 0.001$ is the learning rate, and $\epsilon = 10^{-7}$ keeps us from dividing by zero.
 #
 # What is $c_t$ for? Averages that begin at zero are too small at first.
-# With a constant gradient, after $t$ steps $m$ has reached only the fraction $1 - 0.9^t$ of it,
-# and $\sqrt{v}$ only the fraction $\sqrt{1 - 0.999^t}$ of its size.
+# Suppose that the gradient never changes. After $t$ steps, $m$ is still only $1 - 0.9^t$ times the gradient,
+# and $\sqrt{v}$ only $\sqrt{1 - 0.999^t}$ times its size.
 # The factor $c_t$ makes up for both. This is Adam's **bias correction** ([Kingma and Ba](https://arxiv.org/abs/1412.6980)).
 #
 # In code, that is the function you have used all along:
@@ -227,8 +227,8 @@ class Adam(tf.Module):
 # Look through `apply` and `update`: nothing in them says how many devices there are.
 # Adam treats every weight by itself. As long as each slot is laid out like its weight, the update needs no communication, on any mesh.
 #
-# A slot with the wrong layout is a mistake that no comparison of numbers finds: replicate the slots of a split weight,
-# and every number stays right, but memory is wasted. So look at the layouts: `slot.layout == weight.layout` must hold for each slot.
+# There is one mistake that no comparison of numbers can find. If you replicate the slots of a split weight,
+# every number is right, and you only waste memory. So look at the layouts: `slot.layout == weight.layout` must hold for each slot.
 #
 # The step computes the gradients, and leaves the rest to whatever optimizer it is given.
 # It also returns the gradients, because we are going to look over the optimizer's shoulder.
@@ -250,8 +250,8 @@ def train_step(model, optimizer, x, y):
 
 
 # %% train-text [markdown]
-# Batches of 128 come in a new order in each epoch, as in {lesson:a_run}. An epoch has 39 of them, and leaves out the 8 images that remain.
-# The next cell, which is folded, has the loop. Let's train for two epochs:
+# Batches of 128 come in a new order in each epoch, as in {lesson:a_run}. An epoch has 39 of them, and the last 8 images are left over.
+# The loop is in the next cell, which is folded. Let's train for two epochs:
 
 # %% train tags=["known"]
 STEPS_PER_EPOCH = len(train_y) // 128
@@ -269,9 +269,7 @@ def evaluate(model, layouts):
     x = place(test_x, layouts.get("x"))
     y = place(test_y, layouts.get("y"))
     logits = logits_of(model.weights, x)
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        y, logits
-    )
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
     hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
     return float(tf.reduce_mean(losses)), float(tf.reduce_mean(hits))
 
@@ -356,7 +354,7 @@ class AdamC(Adam):
 
 
 # %% program-d-text [markdown]
-# **Program D** has the optimizer of A. It only gives names to the sizes of its layers:
+# **Program D** has the optimizer of A. The only difference is that the sizes of its layers have names:
 
 # %% program-d
 pixels = 784
@@ -368,8 +366,8 @@ d_values = make_values([pixels, units, more_units, more_units])
 # %% runs-text [markdown]
 # Did you spot all three bugs? If you did, imagine them buried in a thousand lines.
 #
-# Now all four take the same 30 steps. The next cell, which is folded, defines how. It trains as before,
-# and keeps what our tests are going to need: losses, weights, and a few gradients.
+# Now all four take the same 30 steps. The next cell (folded) does that. It trains as before,
+# and keeps what we'll want to test afterwards: losses, weights, and a few gradients.
 # Our variables are replicated, so `numpy()` reads them. Split ones need `to_numpy`, from {lesson:mesh_and_layout}.
 
 
@@ -445,13 +443,16 @@ factor_curves({"A": in_a, "B": in_b})
 # The right factor falls from 0.32 to 0.15, and is back at 0.32 after about a hundred steps.
 # B stays at 0.32. So in these hundred steps it moves the weights too far, at worst twice as far as it should.
 # For the first 30 steps of this network, that happens to help.
-# But the right factor rises on, beyond the picture, towards 1. In the end, B will move the weights only a third as far as it should.
-#
-# By the way, `self.learning_rate` is a Python number in every program, and it is frozen just like `count`.
-# That does no harm while it stays the same. To change it during training, keep it in a variable, or pass it in as a tensor.
+# But the right factor keeps rising, beyond the edge of the picture, towards 1. In the end, B will move the weights only a third as far as it should.
 #
 # What is wrong with D? It has one name for two sizes, so its middle layer has 10 units instead of 500.
 # And C? Its formulas are right. We'll come back to it.
+
+# %% note-frozen [markdown]
+# Is the learning rate frozen, too?
+#
+# Yes. `self.learning_rate` is a Python number in every program, and `tf.function` freezes it just like `count`.
+# That does no harm while it stays the same. To change it during training, keep it in a variable, or pass it in as a tensor.
 
 # %% tests-text [markdown]
 # ## Six tests
@@ -529,6 +530,7 @@ print("largest difference of two copies:", spread)
 # %% program-e-text [markdown]
 # The copies are equal, to the last bit. Now let's make them differ on purpose.
 # As you saw in {lesson:one_step}, copies differ when each device draws its own initial weights. That is our fifth program, **program E**:
+
 
 # %% program-e
 def draw_on_each_device(name):
@@ -614,7 +616,7 @@ check("from_scratch-adam", adam_in_numpy)
 # %% followed-text [markdown]
 # Adam treats each weight separately, so your function can follow the 700 numbers of `b1` alone.
 # (The gradients of all weights would take 100 MB for each program.)
-# It computes in float64, and so adds hardly any rounding of its own.
+# It computes in float64, so it adds hardly any rounding of its own.
 # Until the check accepts your function, we use ours.
 
 # %% followed
@@ -642,12 +644,15 @@ print("A and NumPy:", about(numpy_gap(runs["A"]), 0, 1e-3))
 
 # %% keras
 def train_with_keras(values):
-    model = tf.keras.Sequential([
-        tf.keras.Input((784,)),
-        tf.keras.layers.Dense(700, "relu"),
-        tf.keras.layers.Dense(500, "relu"),
-        tf.keras.layers.Dense(10),
-    ], name="digits")
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input((784,)),
+            tf.keras.layers.Dense(700, "relu"),
+            tf.keras.layers.Dense(500, "relu"),
+            tf.keras.layers.Dense(10),
+        ],
+        name="digits",
+    )
     model.set_weights(list(values.values()))
     loss = tf.keras.losses.SparseCategoricalCrossentropy(
         from_logits=True
@@ -667,7 +672,7 @@ print("A and Keras:", about(difference, 0, 1e-3))
 # The largest difference is rounding once more, in all 900,000 weights. Program A has passed all six tests.
 # For this network and these 30 steps, then, the Adam that you took on trust is right.
 #
-# How much is that worth? It depends on what the six tests would have found.
+# How much is that worth? As much as the bugs that the six tests can find.
 
 # %% note-epsilon [markdown]
 # What can epsilon change?
@@ -696,9 +701,9 @@ print("A and Keras:", about(difference, 0, 1e-3))
 # | NumPy | shared | differs | shared | shared |
 # | Keras | differ | differs | differs | shared |
 #
-# NumPy shares the devices because its gradients come from these eight.
+# NumPy is fed the gradients that the eight devices computed, so it can't tell whether those are right. What it checks is the update.
 #
-# D and E are exceptions in the last column: they don't start from `values`. Keras does, and so does one device when it is compared with E.
+# The last column doesn't hold for D and E, which start from values of their own. The Keras network starts from `values`, and so does the one-device run that we compare with E.
 
 # %% predict-caught [markdown]
 # Three trainings with Adam are wrong:
@@ -765,7 +770,6 @@ def findings(name):  # True: this test has caught the program
     }
 
 
-
 def print_table():
     print("  ", *findings("A"), sep="  ")
     for name in "ABCDE":
@@ -783,34 +787,27 @@ def print_table():
 print_table()
 
 # %% table-read [markdown]
-# Read it row by row.
-#
-# - **B** is caught by NumPy and Keras, whose updates are separate code. One device makes the same mistake as eight.
-# - **C** is caught by four of the six, even by hand: in the first step, `b3` didn't move at all.
-# - **D** is caught by Keras alone, because the Keras version states the layer sizes a second time. NumPy takes the gradients as they come, so it never sees the network.
-# - **E** is caught by its copies, and by one device and Keras, which start from `values`. Its update is right on every device, so the first step and NumPy find nothing.
-#
-# Now read it column by column.
+# B is found by two tests, C by four, D by one and E by three. But look at the columns, because a test is what you choose:
 #
 # - **The falling loss** finds nothing at all. It would catch a wrong sign, since the loss would rise.
-# - **The first step by hand** finds C, but not B, although B has a wrong update. B uses $c_1$ forever, and in the first step $c_1$ is right. A first step can't show what goes wrong later.
+# - **The first step by hand** finds C, whose `b3` didn't move at all. It doesn't find B: that uses $c_1$ forever, and in the first step $c_1$ is right. A first step can't show what goes wrong later.
 # - **The copies** find E alone. In B, C and D all eight devices go wrong together, so their copies stay equal.
-# - **One device** finds what goes wrong *because* there are eight, and nothing else.
-# - **NumPy** finds a wrong update of the variables that it follows, and nothing else. The order of reading and writing is part of the update, so it finds C, too.
-# - **Keras** finds all four, because it shares the least with us: only the batches and, with A, B and C, `values`. If `values` themselves were wrong, Keras would miss it.
+# - **One device** finds what goes wrong *because* there are eight: C and E. B and D make the same mistake there.
+# - **NumPy** finds a wrong update, so B and C. It never sees the network of D, and E's update is right on every device.
+# - **Keras** finds all four, because it shares the least with us. If `values` themselves were wrong, it would miss that.
 #
 # Then why not use Keras alone? Because it only says *that* something is wrong. The other columns say where to look.
 # If one device differs, look at the distribution. If NumPy differs, look at the update.
 # If both differ, as for C, look at what the update does on several devices.
-# If only Keras differs, look at the network, or at the definition of the optimizer.
-# Put your $\epsilon$ where Keras has it, and take ten steps: if the gap goes away, it was no bug.
+# If only Keras differs, look at the network.
+# And sometimes it isn't a bug at all, because optimizers disagree on where to add $\epsilon$. Add yours where Keras does, and see whether the difference goes away.
 #
 # ## Written, then read
 #
 # That leaves C. Its formulas are right, and so is everything that it does on one device.
 #
-# Here is its bug at its smallest. Three variables have 1, 2 and 3 elements.
-# For each of them, a function adds up eight rows of ones and writes the sums into it. When all three are written, it reads all three.
+# Here is its bug at its smallest. Three variables have 1, 2 and 3 elements, all zero.
+# For each of them, a function takes eight rows of ones, adds up the rows, and writes the sums into the variable. When all three are written, it reads all three.
 # Every element should be 8:
 
 # %% written
@@ -828,6 +825,7 @@ for size in (1, 2, 3):
 def write_then_read(inputs):
     for each, ones in zip(variables, inputs):
         each.assign(tf.reduce_sum(ones, axis=0))
+
     results = []
     for each in variables:
         results.append(each.read_value())
@@ -864,7 +862,7 @@ reveal("from_scratch-held", tuple(held))
 
 # %% order-text [markdown]
 # The writes took place, but two reads came before them. These are **stale reads**.
-# In {lesson:faster} you found that fusing moves a read ahead of a write. Here you can see how.
+# In {lesson:faster} you found that fusing moves a read ahead of a write. Let's see how that happens.
 # These are the all-reduces of our function, first as DTensor inserts them, then as TensorFlow fuses them:
 
 # %% order
@@ -883,7 +881,7 @@ for each in collectives(write_then_read, inputs, combine=True):
 #
 # Now to the order. Our function reads at the end. But a read has to wait only for the write to its own variable,
 # so TensorFlow's graph puts each read right behind that write. Fusing then merges the three all-reduces where the last one stood.
-# Writes 1 and 2 need their sums, so they move to after it:
+# Writes 1 and 2 have to wait for the fused sum, so they end up behind it:
 #
 # ```
 # graph:  sum 1  write 1  read 1  sum 2  write 2  read 2  sum 3  write 3  read 3
@@ -906,18 +904,18 @@ for name, weight in runs["C"]["after one"].items():
 
 # %% spared-read [markdown]
 # Only `W3` moved: its all-reduce came last, so its slots were read correctly.
-# That was luck: you can't tell from your program which all-reduce will be the last.
-# Remember that when you choose what to compare. If you checked `W3` alone against NumPy, you'd find nothing.
+# That was luck, because you can't tell from your program which all-reduce will be the last.
+# Had we compared `W3` with NumPy instead of `b1`, we'd have found nothing.
 #
-# Writes can overtake writes as well. If a step adds a sum to a variable and then resets the variable to zero, the sum may stay.
+# Writes can overtake writes as well. Suppose a step adds a sum to a variable and then resets it to zero. The reset may come first, and the sum stays.
 #
 # The cure costs nothing: *in a step, write each variable only once, and don't read it afterwards.* Go on with the tensor that you computed.
-# A takes no chances. It computes every new value first and writes last, as its comment says.
+# A goes further than it must. It computes every new value first and writes last, as its comment says.
 
 # %% note-spared [markdown]
 # When does a read come too early?
 #
-# Your code doesn't show it. Here two of three reads come too early. Pass the three variables as arguments, in a list,
+# You can't tell from your code. Here two of three reads come too early. Pass the three variables as arguments, in a list,
 # and all reads return 8, though the sums are fused just the same.
 # That is no cure: C gets its variables in an argument, too, inside a module, and reads too early.
 #
@@ -928,7 +926,7 @@ for name, weight in runs["C"]["after one"].items():
 # {Lesson:keras_layouts} meets the same bug in the optimizers of Keras.
 
 # %% momentum-text [markdown]
-# **Exercise 2.** Now write an optimizer that writes each variable once and doesn't read it afterwards. It may write one variable before it computes the next.
+# **Exercise 2.** Now write an optimizer that writes each variable once and doesn't read it afterwards. It needn't compute everything first, as A does.
 # *Momentum* has one slot $u$ for each weight $w$, its velocity:
 #
 # $$u \leftarrow 0.9\, u - \alpha\, g,\qquad w \leftarrow w + u$$
@@ -957,9 +955,9 @@ check("from_scratch-momentum", momentum)
 # %% rivals-text [markdown]
 # ## One more question: is it better?
 #
-# Is the optimizer right? That question is answered. Whether it is worth having is a different question, and a short one to end with:
-# *is Adam better than its rivals?* It needs two slots for each weight.
-# Momentum needs one, and plain gradient descent (SGD) none. On a large model, that is a lot of memory.
+# Your optimizer is right. Is it also worth its memory? Adam needs two slots for each weight,
+# momentum one, and plain gradient descent (SGD) none. On a large model, that is a lot of memory.
+# So let's end with a short question: *is Adam better than its rivals?*
 #
 # Here are the two rivals. Momentum uses your function:
 
@@ -1043,15 +1041,19 @@ rate_curves(tried)
 
 # %% best
 for name, results in tried.items():
-    losses = {rate: loss for rate, (loss, _) in results.items()}
-    rate = min(losses, key=losses.get)
-    loss, accuracy = results[rate]
-    print(f"{name:8}  rate {rate:<5}", end="  ")
-    print("loss", about(loss, 0.07, 0.22), end="  ")
-    print("accuracy", about(accuracy, 0.94, 0.98))
+    best_rate = None
+    best_loss = np.inf
+    for rate, (loss, accuracy) in results.items():
+        if loss < best_loss:
+            best_rate = rate
+            best_loss = loss
+            best_accuracy = accuracy
+    print(f"{name:8}  rate {best_rate:<5}", end="  ")
+    print("loss", about(best_loss, 0.07, 0.22), end="  ")
+    print("accuracy", about(best_accuracy, 0.94, 0.98))
 
 # %% best-read [markdown]
-# Adam still wins. It has the lowest loss, and an accuracy of 0.97 against 0.96. But ten points have become about one.
+# Adam has the lowest loss, so it still wins. But of the ten points in accuracy, about one is left, and a single run can't tell whether that one is real.
 #
 # Now look at the rates that won. SGD's is more than a hundred times Adam's: a rate that suits one optimizer says little about the next.
 # And Adam's is 0.003, three times its default. Even for Adam, it was worth looking.
@@ -1060,7 +1062,7 @@ for name, results in tried.items():
 # What would a comparison need that you could publish?
 #
 # More than one seed, and a finer search. One run of each can't rank SGD and momentum, which both reach an accuracy of 0.96.
-# We also chose the rates by the same images with which we then measured. That flatters all three in the same way,
+# We also used the same images to choose the rates and to measure the result. That flatters all three in the same way,
 # but to report an accuracy, measure again on fresh data.
 #
 # With a learning-rate schedule ({lesson:a_run}), the valleys are elsewhere. With weight decay, there is a second number to tune.

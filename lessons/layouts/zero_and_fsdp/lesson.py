@@ -9,8 +9,7 @@
 # The eight copies are equal to the last bit, so seven of them are waste.
 # In {lesson:splitting_the_model} you got rid of copies by splitting the model.
 # But then the devices had to exchange activations in the middle of every forward pass.
-# Is there a way that leaves the step as it is?
-# There is such a way.
+# There is a way without that.
 # DeepSpeed calls it **ZeRO**, the zero redundancy optimizer. PyTorch calls its last stage **FSDP**, fully sharded data parallelism.
 # Both come from asking one question about every number in memory: *does this device really need it?*
 #
@@ -18,7 +17,7 @@
 #
 # - say what ZeRO-1, ZeRO-2 and FSDP take off a device, in bytes;
 # - turn data parallelism into ZeRO-1 or FSDP, and predict what a step then exchanges;
-# - recompute activations in the backward pass, and check that anything really was recomputed.
+# - recompute activations in the backward pass, and check that they really are recomputed.
 #
 # **Time:** 30 minutes.
 # **You need to know:** Adam and what it keeps ({lesson:a_run}),
@@ -35,8 +34,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% bytes-heading [markdown]
 # ## Sixteen bytes for a parameter
 #
-# Where do the 16 bytes come from? You know mixed precision from {lesson:large_trainings}.
-# In the recipe of ZeRO's authors, here with bfloat16 for their float16, a device keeps five numbers for each parameter:
+# Where do the 16 bytes come from? You know mixed precision from {lesson:large_trainings}, where the sums of gradients were in float32.
+# ZeRO's authors keep gradients in 16 bits, too, and count five numbers for each parameter.
+# (They used float16. We use bfloat16, which is just as large.)
 #
 # | | bytes | used |
 # | --- | --- | --- |
@@ -102,7 +102,7 @@ memory_picture(
 #
 # We try it on the network that you know: reviews, 1,200 → 48 → 2, and Adam by hand.
 # It trains in float32, and a parameter takes 16 bytes here, too: weight, gradient, and two slots of 4 bytes each.
-# There is no second copy of the weights in float32. So of the optimizer state, ZeRO-1 has only the slots to split.
+# There is no second copy of the weights in float32, so the two slots are all that ZeRO-1 can split here.
 #
 # The next four cells are those of {lesson:any_mesh}. One thing is new: the step takes its forward pass as an argument,
 # as in {lesson:large_trainings}. They are folded; just run them.
@@ -228,6 +228,8 @@ data_parallel = Model(replicated, replicated)
 
 # %% sharded-text [markdown]
 # ZeRO-1 changes only the slots. They were replicated; now we shard them over `batch`.
+# That leaves `b2`, whose two numbers eight devices can't share, because DTensor splits an axis only into equal parts.
+# So its slots stay replicated, and at 8 bytes each that hardly matters.
 
 # %% sharded
 sharded = dict(replicated)
@@ -235,23 +237,8 @@ sharded["W1"] = dtensor.Layout(["batch", WHOLE], mesh)
 sharded["b1"] = dtensor.Layout(["batch"], mesh)
 sharded["W2"] = dtensor.Layout(["batch", WHOLE], mesh)
 
-# %% two-numbers-text [markdown]
-# That leaves `b2`, with its two numbers. Can eight devices share them?
-
-# %% two-numbers tags=["error"]
-from course_lib import last_line
-
-b2 = dtensor.copy_to_mesh(values["b2"], replicated["b2"])
-try:
-    dtensor.relayout(b2, dtensor.Layout(["batch"], mesh))
-except tf.errors.OpError as error:
-    print(last_line(error))
-
-# %% two-numbers-read [markdown]
-# In DTensor, eight devices can't share two numbers: an axis is split only into equal parts. (PyTorch's FSDP would pad it.)
-# So the slots of `b2` stay replicated. At 8 bytes each, that hardly matters.
-#
-# What does device 0 hold now of the weights, and of each slot? (The cell names a slot by what it holds, an average.)
+# %% zero-1-text [markdown]
+# What does device 0 hold now of the weights, and of each slot (in the output: each average)?
 
 # %% zero-1
 zero_1 = Model(replicated, sharded)
@@ -270,7 +257,7 @@ for model in [data_parallel, zero_1]:
     print(f"weights {weights:,}, each average {average:,} bytes")
 
 # %% zero-1-read [markdown]
-# Each slot is down to an eighth, apart from the 8 bytes for `b2`. We changed three layouts, and not a word of the step.
+# Each slot is down to an eighth, apart from the 8 bytes for `b2`. Data parallelism became ZeRO-1 by a change of three layouts, with the same step.
 #
 # What does the step do now? Walk through its update as device 0. You get the same summed gradients as before.
 # You have an eighth of each slot. What can you compute, and what will be missing when the next step begins?
@@ -345,9 +332,7 @@ def losses_of_run(forward, model, layouts):
 
 
 one = losses_of_run(logits_of, Model({}, {}), {})
-eight = losses_of_run(
-    logits_of, Model(replicated, sharded), replicated
-)
+eight = losses_of_run(logits_of, Model(replicated, sharded), replicated)
 largest = max(np.abs(eight - one))
 print("largest difference of 20 losses", about(largest, 0, 1e-5))
 
@@ -376,8 +361,8 @@ print("largest difference of 20 losses", about(largest, 0, 1e-5))
 # So ZeRO-1 sends what one all-reduce sends, to the byte.
 #
 # Then why does our list have almost twice as much? On a CPU, TensorFlow by default runs a full all-reduce instead of either half.
-# So each device ends up with the whole sum of the gradients, where a reduce-scatter would leave it an eighth.
-# That doubles our list. For the gathers, an environment variable switches the all-reduce off. The function `with_all_gathers` sets it:
+# So our list counts the whole sum of the gradients, 230,976 bytes, where a reduce-scatter would leave each device an eighth of it.
+# For the gathers, an environment variable switches the all-reduce off. The function `with_all_gathers` sets it:
 
 # %% gathers
 from lessons.layouts.zero_and_fsdp.graphs import with_all_gathers
@@ -390,7 +375,7 @@ for each in with_all_gathers(
 # %% gathers-read [markdown]
 # Now there are three all-gathers: one for each weight whose slots are sharded. And yet every number of bytes is the same as before!
 #
-# The numbers have to be the same. Our list counts what a device ends up with, and that is the whole weight, whichever collective brings it.
+# They have to be, because our list counts what a device ends up with, and that is the whole weight, whichever collective brings it.
 # What has changed is what a device *sends*. The two formulas above tell us how much:
 
 # %% sent
@@ -468,7 +453,7 @@ def own_update(weight, velocity, gradient, device):
 check("zero_and_fsdp-update", own_update)
 
 # %% exercise-read [markdown]
-# That is all of ZeRO-1. After the reduce-scatter, the whole sum of the gradients is nowhere: each device has only its rows of it.
+# That is all of ZeRO-1. After the reduce-scatter, no device holds the whole sum any more, only its own rows of it.
 # But while the backward pass ran, each device held its own gradient whole.
 # ZeRO-2 reduce-scatters each piece of the gradient during the backward pass, and frees it at once.
 
@@ -478,6 +463,85 @@ check("zero_and_fsdp-update", own_update)
 # ZeRO-2 keeps the running sum sharded, so it needs a reduce-scatter after *every* micro-batch ({lesson:large_trainings}).
 # So ZeRO-2 gives back the traffic that accumulation saved. FSDP pays even more: two gathers and a reduce-scatter for each micro-batch.
 # ZeRO-1 needs one reduce-scatter a step, however many micro-batches there are.
+
+# %% axis-heading [markdown]
+# ## Which axis is free for `batch`?
+#
+# Large training runs often use ZeRO together with tensor parallelism, and there our layouts need one more thought.
+# On our row of eight, apart from `b2`, we could shard every first axis. On a grid, there is less choice.
+# Take the 4 × 2 grid of {lesson:splitting_the_model}. There, `model` already splits the columns of `W1`.
+# Its rows are still free, and 1,200 rows go evenly onto 4 devices. But `b1` has only one axis, and `model` has taken it.
+#
+# So an axis is free for `batch` if no mesh dimension splits it yet, and if its size can be divided by the number of devices.
+#
+# **Exercise 2.** Write `split_over_batch(entries, shape, devices)`.
+# `entries` is a list with one entry per axis: the mesh dimension that splits it, or `WHOLE`. None of them is `"batch"` yet.
+# `shape` is the tensor's global shape, and `devices` the size of the mesh dimension `batch`.
+# Find the first axis that is free for `batch`, and return the list with that axis's entry replaced by `"batch"`.
+# If there is none, return the list unchanged.
+
+
+# %% exercise-axis
+def split_over_batch(entries, shape, devices):
+    # solution begin
+    entries = list(entries)
+    for axis, entry in enumerate(entries):
+        if entry == WHOLE and shape[axis] % devices == 0:
+            entries[axis] = "batch"
+            return entries
+    return entries
+    # solution end
+
+
+# %%
+check("zero_and_fsdp-axis", split_over_batch)
+
+# %% grid-text [markdown]
+# With your function (or ours), we can run ZeRO-1 on that grid:
+
+# %% grid
+from course_lib import yours_or_ours
+
+split = yours_or_ours("zero_and_fsdp-axis", split_over_batch)
+grid_mesh = dtensor.create_mesh(
+    [("batch", 4), ("model", 2)], device_type="CPU"
+)
+grid = {
+    "x": dtensor.Layout(["batch", WHOLE], grid_mesh),
+    "y": dtensor.Layout(["batch"], grid_mesh),
+    "W1": dtensor.Layout([WHOLE, "model"], grid_mesh),
+    "b1": dtensor.Layout(["model"], grid_mesh),
+    "W2": dtensor.Layout(["model", WHOLE], grid_mesh),
+    "b2": dtensor.Layout([WHOLE], grid_mesh),
+}
+grid_sharded = dict(grid)
+for name, value in values.items():
+    entries = split(grid[name].sharding_specs, value.shape, 4)
+    grid_sharded[name] = dtensor.Layout(entries, grid_mesh)
+    print(name, grid_sharded[name].sharding_specs)
+
+# %% grid-read [markdown]
+# Only the slots of `W1` are split further. `W2` has a free axis as well, but its 2 columns are too few for 4 devices.
+# Is `W1` alone worth it? And what does a step exchange now?
+
+# %% grid-run
+grid_zero_1 = Model(grid, grid_sharded)
+average = bytes_on_device_0(grid_zero_1.means)
+print(f"each average {average:,} bytes")
+
+grid_x = place(train_x[:64], grid["x"])
+grid_y = place(train_y[:64], grid["y"])
+for each in with_all_gathers(
+    train_step, logits_of, grid_zero_1, grid_x, grid_y, STEP, RATE
+):
+    print(each)
+
+# %% grid-run-read [markdown]
+# It is. With tensor parallelism alone, a device would hold 115,496 bytes of each slot, about half of it.
+# ZeRO-1 brings that down to 29,096, about a quarter, because almost all of these bytes belong to `W1`.
+#
+# Seven of the eight lines are plain tensor parallelism. The all-gather is new: it brings together the new `W1`.
+# ZeRO-1 and tensor parallelism don't get in each other's way.
 
 # %% fsdp-heading [markdown]
 # ## FSDP: the weights, too
@@ -492,7 +556,7 @@ print(f"weights {weights:,}, each average {average:,} bytes")
 
 # %% no-gather-text [markdown]
 # The weights are down to an eighth as well, and again only `b2` is left whole.
-# Is that FSDP already? Let's run the same step and count, from here on with the switch for the gathers set:
+# Is that FSDP already? Let's run the same step and count, with the switch for the gathers set:
 
 # %% no-gather
 no_gather_list = with_all_gathers(
@@ -543,13 +607,11 @@ def fsdp_logits(weights, x):
 
 # %% reveal-fsdp
 fsdp = Model(sharded, sharded)
-fsdp_list = collectives(
-    train_step, fsdp_logits, fsdp, x, y, STEP, RATE
-)
+fsdp_list = collectives(train_step, fsdp_logits, fsdp, x, y, STEP, RATE)
 reveal("zero_and_fsdp-fsdp", payload_of(fsdp_list))
 
 # %% fsdp-list-text [markdown]
-# Here are the three schemes side by side. They differ in what they exchange, in when, and in how much each device updates:
+# Here are the three side by side. They differ in what is exchanged, when it is exchanged, and how much each device updates:
 #
 # | | before the forward pass | after the backward pass | the update | after the update |
 # | --- | --- | --- | --- | --- |
@@ -557,7 +619,7 @@ reveal("zero_and_fsdp-fsdp", payload_of(fsdp_list))
 # | ZeRO-1 | | reduce-scatter | of an eighth | all-gather |
 # | FSDP | all-gather | reduce-scatter | of an eighth | |
 #
-# FSDP's list shows the same order. Its reduce-scatters stand there as all-reduces, because this is a CPU:
+# FSDP's list shows the same order. On this CPU, its reduce-scatters show up as all-reduces:
 
 # %% fsdp-list
 for each in with_all_gathers(
@@ -577,6 +639,7 @@ print("largest difference of 20 losses", about(largest, 0, 1e-5))
 # By default, TensorFlow fuses collectives where it can ({lesson:faster}).
 # Here is the forward pass as it really runs, without our switch and with `combine=True`:
 
+
 # %% fused
 @tf.function
 def forward_pass(forward, model, x):
@@ -592,7 +655,7 @@ for each in collectives(
 # One collective carries all three weights, 230,976 bytes, and a little padding!
 # The whole model lies on every device before the first multiplication, and no loss tells you.
 # With 7 billion parameters, that is 14 GB of gathered weights, on top of the 14 GB that FSDP left.
-# Freeing each layer after its use comes too late.
+# It doesn't help to free each layer after its use, because by then they have all been there at once.
 #
 # Why do they all come at once? A gather needs only its variable, so no gather has to wait for an earlier layer.
 #
@@ -612,7 +675,8 @@ def gathered_hidden(x, W1, b1):
 def logits_in_turn(weights, x):
     hidden = gathered_hidden(x, weights["W1"], weights["b1"])
     zero = 0 * tf.reduce_sum(hidden)  # new
-    W2 = dtensor.relayout(weights["W2"] + zero, replicated["W2"])
+    W2 = weights["W2"] + zero  # new: it has to wait
+    W2 = dtensor.relayout(W2, replicated["W2"])
     return hidden @ W2 + weights["b2"]
 
 
@@ -622,8 +686,8 @@ for each in collectives(
     print(each)
 
 # %% in-turn-read [markdown]
-# Now the first collective carries only `W1` and `b1`. (With the padding of {lesson:faster}, it is as large as before.)
-# The 384 bytes of `W2` come last, after the hidden units.
+# Now the first collective carries only `W1` and `b1`. (Its size hasn't changed, because the 384 bytes of `W2` used to fit into the padding of {lesson:faster}.)
+# `W2` comes last, after the hidden units.
 # The sum of the hidden units costs 4 bytes.
 #
 # In a deep model, a device could now free each layer's weights before it gathers the next.
@@ -637,7 +701,7 @@ for each in collectives(
 #
 # Two all-gathers and a reduce-scatter: a device sends $3 \frac{n - 1}{n} S$, half as much again as under data parallelism.
 # In PyTorch, the second gather is a setting of its own, `reshard_after_forward`.
-# Our second gather will come along with one more saving: there is something else that a device stores and doesn't need.
+# We'll get our second gather for free, while we save something else that a device stores without needing it.
 
 # %% activations-heading [markdown]
 # ## The last thing to drop
@@ -696,7 +760,7 @@ def gradients_with(hidden_layer, model, x, y):
 
 # %% matmuls-given [markdown]
 # TensorFlow's `tf.recompute_grad` turns such a layer into one that is recomputed.
-# Whether it really was shows in the number of matrix multiplications.
+# To see whether it really is recomputed, count the matrix multiplications.
 # The forward pass takes two, and the backward pass three: for the gradients of `W2`, of the hidden units and of `W1`.
 # It doesn't take a fourth, because `x` is data and needs no gradient.
 
@@ -762,15 +826,26 @@ report("tf.recompute_grad", by_library)
 # The weights are gathered, and their gradients summed. With recomputation, `W1` and `b1` are gathered *twice*.
 # The gather stands inside the layer, so it is recomputed along with it.
 #
-# In a layer further up, that is FSDP's second gather: a device needn't keep the gathered weights for the gradient of the layer's input.
-# Our layer is the first one. Its input is data, so nothing kept the gathered `W1` anyway, and gathering it again is just the price of recomputing.
+# In any later layer this is FSDP's second gather. The backward pass needs the weights there, for the gradient of the layer's input, and gathers them again instead of keeping them.
+# (Our layer is the first one. Its input is data, so here the second gather is only the price of recomputing.)
 #
 # But what are the 12,288 bytes? That is 64 × 48 numbers: the gradient of the hidden units, all 64 rows of it, gathered on every device.
 # `tf.recompute_grad` flattens this gradient on the way, and to flatten it, DTensor gathers it.
 # In a large model that is the activations of the whole batch, in every layer.
 #
 # So let's write it by hand. A function with a **custom gradient** returns two things: its result, and a function that does its backward pass.
-# Ours computes the layer again in the backward pass, and differentiates it:
+# That function is given the gradient of the result, and returns the gradients of the inputs. For a square it is one line:
+#
+# ```python
+# @tf.custom_gradient
+# def square(x):
+#     def backward(gradient):  # of the result
+#         return gradient * 2 * x  # of x
+#
+#     return x**2, backward
+# ```
+#
+# Ours computes the layer again in its backward pass, and lets a tape differentiate it, beginning with the gradient that arrives:
 
 
 # %% naive
@@ -778,7 +853,7 @@ def backward_of_hidden(x, W1, b1, gradient):
     with tf.GradientTape() as tape:
         tape.watch([x, W1, b1])
         hidden = gathered_hidden(x, W1, b1)
-    return tape.gradient(hidden, [x, W1, b1], gradient)
+    return tape.gradient(hidden, [x, W1, b1], output_gradients=gradient)
 
 
 @tf.custom_gradient
@@ -804,16 +879,24 @@ report("by hand", naive)
 def recomputed_hidden(x, W1, b1):
     def backward(gradient):
         zero = 0 * tf.reduce_sum(gradient)  # new
-        return backward_of_hidden(
-            x, W1 + zero, b1 + zero, gradient  # new
-        )
+        W1_late, b1_late = W1 + zero, b1 + zero  # new
+        return backward_of_hidden(x, W1_late, b1_late, gradient)
 
     return gathered_hidden(x, W1, b1), backward
 
 
 report("by hand, with a zero", recomputed_hidden)
 
+# %% late-read [markdown]
+# Six matrix multiplications, `W1` gathered twice, and no 12,288. The sum of the gradient costs 4 bytes.
+#
+# Add the zero to the weights, *before* their gather. If you add it to `x` instead, the product is recomputed and the gather isn't:
+# the weights that go into the second gather are then exactly those of the first, so the compiler does it only once, and keeps the result.
+#
+# Has the zero changed the gradient?
 
+
+# %% late-same
 def gradient_of_W1(hidden_layer):
     @tf.function
     def step(model, x, y):
@@ -828,30 +911,8 @@ again = gradient_of_W1(recomputed_hidden)
 largest = np.max(np.abs(again - kept))
 print("largest difference of gradients", about(largest, 0, 1e-7))
 
-# %% late-read [markdown]
-# Six matrix multiplications, `W1` gathered twice, and no 12,288. The sum of the gradient costs 4 bytes. And the gradient of `W1` is the same.
-#
-# The layer has three inputs. We added the zero to the weights. Couldn't we just as well add it to `x`?
-
-
-# %% late-x
-@tf.custom_gradient
-def zero_on_x(x, W1, b1):
-    def backward(gradient):
-        zero = 0 * tf.reduce_sum(gradient)
-        return backward_of_hidden(x + zero, W1, b1, gradient)  # new
-
-    return gathered_hidden(x, W1, b1), backward
-
-
-report("by hand, with the zero on x", zero_on_x)
-
-# %% late-x-read [markdown]
-# Six matrix multiplications again, but `W1` is gathered only once! The product is recomputed, and the gather isn't:
-# the weights that go into the second gather are exactly those of the first, so the compiler does it only once.
-# The gathered `W1` is kept from the forward pass to the backward pass, and that's what FSDP wants to avoid. So the zero belongs on the weights, *before* their gather.
-#
-# In a deep model, give every layer both zeros: one in the forward pass, so that its gather waits, and one in the backward pass, so that it gathers again.
+# %% late-same-read [markdown]
+# It hasn't. In a deep model, give every layer both zeros: one in the forward pass, so that its gather waits, and one in the backward pass, so that it gathers again.
 # As soon as a layer has handed its output on, a device can then drop the layer's gathered weights and its activations, all but its input.
 
 # %% note-zero [markdown]
@@ -882,92 +943,13 @@ report("by hand, with the zero on x", zero_on_x)
 # Under ZeRO-1 the same mistake changes no loss by even 0.001, and no curve would show it.
 # A right step stays within 1e-6. So when you compare with one device, don't put up with 0.001.
 
-# %% axis-heading [markdown]
-# ## Which axis can take `batch`?
-#
-# Large training runs often use ZeRO together with tensor parallelism, and there our layouts need one more thought.
-# So far we have always sharded the first axis. On a grid, there is less choice.
-# Take the 4 × 2 grid of {lesson:splitting_the_model}. There, `model` already splits the columns of `W1`.
-# Its rows are still free, and 1,200 rows go evenly onto 4 devices. But `b1` has only one axis, and `model` has taken it.
-#
-# So in DTensor, an axis can take `batch` if no mesh dimension splits it yet, and if its size can be divided by the number of devices.
-#
-# **Exercise 2.** Write `split_over_batch(entries, shape, devices)`.
-# `entries` is a list with one entry per axis: the mesh dimension that splits it, or `WHOLE`. None of them is `"batch"` yet.
-# `shape` is the tensor's global shape, and `devices` the size of the mesh dimension `batch`.
-# Find the first axis that can take `batch`, and return the list with that axis's entry replaced by `"batch"`.
-# If there is none, return the list unchanged.
-
-
-# %% exercise-axis
-def split_over_batch(entries, shape, devices):
-    # solution begin
-    entries = list(entries)
-    for axis, entry in enumerate(entries):
-        if entry == WHOLE and shape[axis] % devices == 0:
-            entries[axis] = "batch"
-            return entries
-    return entries
-    # solution end
-
-
-# %%
-check("zero_and_fsdp-axis", split_over_batch)
-
-# %% grid-text [markdown]
-# With your function (or ours), we can run ZeRO-1 on that grid:
-
-# %% grid
-from course_lib import yours_or_ours
-
-split = yours_or_ours("zero_and_fsdp-axis", split_over_batch)
-grid_mesh = dtensor.create_mesh(
-    [("batch", 4), ("model", 2)], device_type="CPU"
-)
-grid = {
-    "x": dtensor.Layout(["batch", WHOLE], grid_mesh),
-    "y": dtensor.Layout(["batch"], grid_mesh),
-    "W1": dtensor.Layout([WHOLE, "model"], grid_mesh),
-    "b1": dtensor.Layout(["model"], grid_mesh),
-    "W2": dtensor.Layout(["model", WHOLE], grid_mesh),
-    "b2": dtensor.Layout([WHOLE], grid_mesh),
-}
-grid_sharded = dict(grid)
-for name, value in values.items():
-    entries = split(grid[name].sharding_specs, value.shape, 4)
-    grid_sharded[name] = dtensor.Layout(entries, grid_mesh)
-    print(name, grid_sharded[name].sharding_specs)
-
-# %% grid-read [markdown]
-# Only the slots of `W1` are split further. `W2` has a free axis as well, but its 2 columns are too few for 4 devices.
-# Is `W1` alone worth it? And what does a step exchange now?
-
-# %% grid-run
-grid_zero_1 = Model(grid, grid_sharded)
-average = bytes_on_device_0(grid_zero_1.means)
-print(f"each average {average:,} bytes")
-
-grid_x = place(train_x[:64], grid["x"])
-grid_y = place(train_y[:64], grid["y"])
-for each in with_all_gathers(
-    train_step, logits_of, grid_zero_1, grid_x, grid_y, STEP, RATE
-):
-    print(each)
-
-# %% grid-run-read [markdown]
-# `W1` alone is worth it: each slot is down to 29,096 bytes. Tensor parallelism alone would leave 115,496 bytes, about half of each slot.
-# ZeRO-1 reduces that to about a quarter, because almost every one of those bytes belongs to `W1`.
-#
-# Seven of the eight lines are plain tensor parallelism. The all-gather is new: it brings together the new `W1`.
-# ZeRO-1 and tensor parallelism don't get in each other's way.
-
 # %% plain-heading [markdown]
 # ## The plain program
 #
 # [`zero_and_fsdp.py`](../plain/zero_and_fsdp.py) puts it all together, with TensorFlow and NumPy alone:
 # gradients accumulated over four micro-batches, clipping by the global norm, bfloat16, and `--shard none`, `optimizer` or `variables`.
 # It compares every loss and every norm with those of one device.
-# Each device keeps the sum of its own gradients whole, so its `variables` is FSDP without sharded gradients.
+# With `variables`, it shards weights and slots, but not the gradients: each device keeps the sum of its own gradients whole.
 
 # %% takeaways [markdown]
 # ## Takeaways
