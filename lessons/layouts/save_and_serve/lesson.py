@@ -36,7 +36,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## Onto one device
 #
 # First we need a trained model on a mesh.
-# We take that of {lesson:any_mesh}: 4 × 2 devices, and two epochs of Adam on our invented reviews.
+# We use the model of {lesson:any_mesh}, on 4 × 2 devices, trained for two epochs with Adam on our invented reviews.
 # The next five cells are folded; just run them.
 
 # %% data tags=["known"]
@@ -164,7 +164,7 @@ while step < 2 * steps_per_epoch:
 
 # %% on-mesh-text [markdown]
 # How good is it? We run it on the 2,000 test reviews, which it has never seen, with all eight devices sharing the work.
-# For each review, the model gives the probability that the review is positive. Our code calls it `good`:
+# For each review, the model gives the probability that it is positive, or `good`, as our code says:
 
 # %% on-mesh
 from course_lib import about, show, to_numpy
@@ -239,44 +239,10 @@ print("accuracy", about(accuracy_of(good), 0.40, 0.60))
 # Not a single number was restored. The names didn't match: the file has `model/weights/W1`,
 # and this program asked for `network/weights/W1`.
 # It kept its random initial values, and would answer every user with them.
-# Is that what happened to your colleague? It can't be: her weights are right. We'll get to her.
+# Is that what happened to your colleague? It can't be, because her weights are right. We'll get to her.
 #
-# Did TensorFlow really say nothing? It logged warnings, which the first cell of our notebooks hides.
-# The warnings come only when Python has destroyed both the `Checkpoint` and the object that `read` returned.
-# The cell above kept neither of the two, so the warnings came at once. In a program that keeps one, they come much later, or never.
-# Let's restore once more, and look into the log this time:
-
-# %% log tags=["known"]
-def logged_by(action):
-    messages = []
-
-    def keep(record):
-        messages.append(record.getMessage())
-        return False  # don't print it here as well
-
-    logger = tf.get_logger()
-    logger.addFilter(keep)
-    logger.setLevel("WARNING")
-    action()
-    logger.setLevel("ERROR")
-    logger.removeFilter(keep)
-    return messages
-
-
-# %% warning
-def restore_network():
-    tf.train.Checkpoint(network=other).read(path)
-
-
-messages = logged_by(restore_network)
-print(len(messages), "warnings, the first three:")
-for message in messages[:3]:
-    print("-", message.split(". ")[0])
-
-# %% warning-read [markdown]
-# The first warning says that something in the file wasn't restored. Each of the thirteen after it names one such value:
-# the step, four weights, and Adam's eight slots.
-# In the log of a server, among a thousand other lines, who would see them?
+# TensorFlow did log warnings here, fourteen of them, which the first cell of our notebooks hides.
+# But in the log of a server, among a thousand other lines, who would see them?
 #
 # So don't wait for warnings. Keep the object that `read` returns, and call `assert_existing_objects_matched`, as in {lesson:a_run}.
 # A server then refuses to start if any existing variable got no value:
@@ -293,6 +259,14 @@ except AssertionError as error:
 # %% refused-read [markdown]
 # The twelve are the four weights and the eight slots of `other`.
 
+# %% note-warnings [markdown]
+# What are the fourteen warnings, and when do they come?
+#
+# One says that something in the file wasn't restored. Each of the other thirteen names one such value: the step, four weights, and Adam's eight slots.
+#
+# TensorFlow warns only once both the `Checkpoint` and the object that `read` returned are gone.
+# Our cell kept neither, so the warnings came at once. A program that keeps one of them is warned much later, or never.
+
 # %% note-lazy [markdown]
 # Which variables are *existing*?
 #
@@ -308,7 +282,8 @@ except AssertionError as error:
 # Our good restore would fail it, because it left out the step.
 # That is too strict for a server, which needs neither a step nor Adam's slots.
 # If you leave something out on purpose, use `assert_existing_objects_matched`.
-# It wants a value for all twelve variables of `Model(no_mesh)`, so it would reject a file that holds only the four weights.
+#
+# But that one wants a value for all twelve variables of `Model(no_mesh)`: it rejects a file with nothing but the four weights.
 # To read such a file, build an object with just those four.
 #
 # Neither of the two compares shapes. With ordinary variables `read` does, and raises an error if one is wrong.
@@ -326,10 +301,10 @@ except AssertionError as error:
 # `weights_from(path)` returns a dictionary of ordinary variables or arrays, with the keys `W1`, `b1`, `W2` and `b2`.
 # The checkpoint at `path` was written like the one above, with `tf.train.Checkpoint(model=..., step=...)`.
 # The model may have been on one device or on any mesh.
-# Like ours, every file holds Adam's slots, too, so your function may insist on them.
+# Every file also holds Adam's slots, so your function may require them.
 #
 # If the file lacks one of the four weights, raise an error, whichever you like.
-# The check also tries files in which a weight has a different name, and one that has no `model`.
+# The check also tries files with a misnamed weight, and a file that has no `model` at all.
 
 
 # %% exercise-weights
@@ -384,7 +359,7 @@ vectorizer.adapt(
 # The most frequent one gets column 1, the next one column 2, and so on. Column 0 is for all words that aren't in the vocabulary.
 #
 # Given a text, the layer counts how often each word occurs, and multiplies each count by a factor.
-# The more reviews a word occurs in, the smaller this factor is: it is the word's *inverse document frequency* (idf).
+# This factor is the word's *inverse document frequency* (idf): the more reviews a word occurs in, the smaller it is.
 # The product is the word's **tf-idf**. Then we scale the row to length 1 ourselves, in `to_rows`:
 
 
@@ -419,7 +394,7 @@ print("accuracy", about(accuracy_of(good), 0.80, 0.92))
 print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 
 # %% texts-read [markdown]
-# The answers are the same, up to rounding. With the right rows, the weights on one device are as good as the mesh.
+# The answers are the same, up to rounding. With the right rows, one device answers as well as eight.
 #
 # So what did your colleague do? She had your weights and the code for the vectorizer, but not your training reviews.
 # She called `adapt` with reviews of her own instead.
@@ -460,7 +435,7 @@ reveal("save_and_serve-columns", same_column)
 
 # %% columns-text [markdown]
 # Only 40 of 1,049 keep their column: fewer than one in twenty-five. And each column has a row of `W1` that was trained on its word.
-# For a few rows, compare the word that the row learned with the word that her vectorizer feeds it:
+# Here are a few rows, each with the word on which it was trained, and the word that her vectorizer gives it:
 
 # %% columns
 print("row of W1   trained on     gets from her")
@@ -468,7 +443,7 @@ for column in [1, 2, 3, 10, 100, 500, 1000]:
     print(f"{column:9}   {words[column]:14} {her_words[column]}")
 
 # %% colleague-asked-text [markdown]
-# In the first four lines the words agree. But row 100 learned what *alice* tells you about a film, and now it's fed *eva*.
+# In the first four lines the words agree. But row 100 learned what *alice* tells you about a film, and now it gets *eva*.
 # How accurate are your weights on her rows?
 
 # %% colleague-asked
@@ -507,7 +482,7 @@ except tf.errors.OpError as error:
 
 # %% first-read [markdown]
 # The *table* in this message is the vocabulary. A checkpoint of this layer holds the idf of each column, but not its word.
-# And the assertion checks only what a checkpoint restores, so it didn't notice that the words were gone.
+# And the assertion checks only variables, so it didn't notice that the words were gone.
 # At least this mistake is loud.
 #
 # We need something that holds more than variables.
@@ -517,7 +492,8 @@ except tf.errors.OpError as error:
 # A **SavedModel** is a folder that holds variables, tables and *functions*, as graphs.
 # Whoever loads it needs TensorFlow, but none of your Python code.
 #
-# We'll export the whole path from text to answer. One object holds everything it needs:
+# We'll export the whole path from text to answer. One object holds everything it needs.
+# Its functions say in advance what they take, in an `input_signature`: `of_texts` takes any number of texts, and `of_rows` any number of rows.
 
 
 # %% server
@@ -542,8 +518,7 @@ class ReviewServer(tf.Module):
 
 
 # %% server-text [markdown]
-# `input_signature` says what a function takes: here `of_texts` takes any number of texts, and `of_rows` any number of rows.
-# TensorFlow traces each function once, into one graph for exactly these inputs.
+# From each `input_signature`, TensorFlow traces one graph, for exactly these inputs.
 #
 # A function saved under a name is a **signature**. A request that names no signature gets `serving_default`:
 
@@ -573,8 +548,7 @@ for file in sorted(models.rglob("*")):
 # The vocabulary came along: the words are in `saved_model.pb`, together with the graphs.
 # The weights are in `variables`, which looks like a checkpoint, because it is one.
 #
-# Why is there a folder `1` in `reviews`? It is the version of the model.
-# TensorFlow's own server, TensorFlow Serving, uses the highest version it finds, and switches to `2` as soon as that appears.
+# (The folder `1` in `reviews` is the version of the model.)
 #
 # Load the folder, and call the signature as a server does, with named tensors in and named tensors out:
 
@@ -671,9 +645,8 @@ print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 #
 # For our 230 kB that is just what we want. But what about the matrix of {lesson:splitting_the_model}, which doesn't fit on one device?
 # `tf.saved_model.load` won't work for that one.
-# To serve a model that large, build a mesh and restore the shards onto it, as in {lesson:any_mesh}.
-# The checkpoint may be the one in the export, `variables/variables`.
-# A mesh can answer requests too; this lesson's first accuracy came from one.
+# To serve a model that large, build a mesh and restore the shards onto it, as in {lesson:any_mesh},
+# from a checkpoint or from the export's own, `variables/variables`.
 
 # %% note-versions [markdown]
 # Can several devices share the work of a loaded export?
@@ -688,10 +661,7 @@ print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 #
 # The signature of texts refuses every DTensor, even a replicated one:
 # it "got a regular tensor for input 5 (shape [1200]) but was expecting a DTensor".
-# These 1,200 numbers are the idf factors.
-# Why are they refused, when the 57,600 numbers of `W1` are not? `W1` is a variable, and the factors are an ordinary tensor.
-# A function gets only a handle to a variable. The handle is a scalar, and DTensor copies scalars to every device automatically.
-# An ordinary tensor goes in with all its numbers, and 1,200 floats have to be put on a mesh by hand.
+# These 1,200 numbers are the idf factors, an ordinary tensor that nobody has put on the mesh.
 # So make the rows first, on one device, and then split *them*.
 
 # %% outside-heading [markdown]
@@ -707,32 +677,7 @@ print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 #   --input_exprs "texts=['A wonderful film', 'A boring film']"
 # ```
 #
-# Our export is in a temporary folder, so let Python fill in the path, and call the program:
-
-# %% cli
-import subprocess
-import sys
-
-command = [
-    sys.executable,
-    "-m",
-    "tensorflow.python.tools.saved_model_cli",
-    "run",
-    f"--dir={models / '1'}",
-    "--tag_set=serve",
-    "--signature_def=serving_default",
-    "--input_exprs=texts=['A wonderful film', 'A boring film']",
-]
-done = subprocess.run(
-    command, capture_output=True, text=True, check=True
-)
-lines = done.stdout.splitlines()
-print(lines[-2])
-wonderful, boring = lines[-1].strip("[]").split()
-print(about(wonderful, 0.9, 1), about(boring, 0, 0.1))
-
-# %% cli-read [markdown]
-# The wonderful film gets 0.99, the boring one 0.017, from a process that has never seen your notebook.
+# For us, it gave the wonderful film 0.99 and the boring one 0.017.
 #
 # Now comes the test that would have warned your colleague: 2,000 reviews whose labels we know.
 # The program that answers is short. It gets the name of the folder, reads texts, and writes a probability for each.
@@ -761,6 +706,8 @@ print(json.dumps(answer["good"].numpy().tolist()))
 
 # %% ask-function
 import json
+import subprocess
+import sys
 
 
 def ask(path, texts):
@@ -789,14 +736,14 @@ difference = abs(alone[0] - together[0])
 print("difference alone", about(difference, 0, 1e-5))
 
 # %% ask-read [markdown]
-# A process without a mesh reaches the mesh's accuracy, and its answers agree up to rounding.
-# Up to rounding, a review gets the same answer alone as in a batch of 2,000.
-# Our model treats each row for itself, so that was to be expected. Test it anyway: some models don't.
+# A process without a mesh is as accurate as the mesh, and its answers agree up to rounding.
+# A review also gets the same answer alone as among 2,000 others.
+# Our model handles each row independently, so we expected that. Test it anyway, because some models don't.
 
 # %% note-coupled [markdown]
 # Which models answer differently when a review comes alone?
 #
-# Models answer differently if they couple the rows of a batch. With batch normalization ({lesson:coupled_rows}), export the moving mean and variance.
+# Those in which the rows of a batch depend on each other. With batch normalization ({lesson:coupled_rows}), export the moving mean and variance.
 #
 # Suppose that the export normalizes with the mean of the current batch instead.
 # In a batch of one review, that mean is the review's own value. Subtract it, and everything becomes 0.
@@ -880,8 +827,8 @@ for label, answer in zip(["hieno", "empty"], answers):
     print(label, about(answer, 0.35, 0.49))
 
 # %% unknown-read [markdown]
-# An empty text gets 0.42. Its row is all zeros, so the answer comes from `b1`, `W2` and `b2` alone.
-# A review without any known word gets 0.43. So the unknown words add only 0.01: here, too, nearly everything comes from the biases.
+# An empty text gets 0.42. Its row is all zeros, so the answer comes from the biases alone, by way of `W2`.
+# A review without any known word gets 0.43. So the unknown words change the answer by only 0.01.
 #
 # Neither number has anything to do with a film.
 # An export that works has an answer to everything, and it won't tell you that it didn't understand a word.
@@ -909,6 +856,7 @@ for label, answer in zip(["hieno", "empty"], answers):
 #   http://localhost:8501/v1/models/reviews:predict
 # ```
 #
+# It serves the highest version it finds in the folder, and switches to `2` as soon as that appears.
 # It calls `serving_default` unless the request names another signature, with `"signature_name"`.
 # [Its guide](https://www.tensorflow.org/tfx/serving/docker) has the rest.
 
@@ -947,7 +895,7 @@ ReviewExplorer(ask_here)
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Any process can read a sharded checkpoint. But make the variables first, and call `assert_existing_objects_matched` on what `read` returns: a restore that matches nothing raises nothing.
+# - A process without a mesh can read a sharded checkpoint. But make the variables first, and call `assert_existing_objects_matched` on what `read` returns, because a restore that matches nothing raises no error.
 # - Weights mean nothing without the vocabulary that they were trained with. Export the preprocessing together with the model, in one SavedModel.
 # - Test an export where it will run: in another process, through its signature, with labeled texts, alone and together.
 #
