@@ -7,12 +7,11 @@
 #
 # Are you done? On eight GPUs the translation learns from fewer examples than the old program did, and nothing says so.
 # If the old one had a `model_fn`, the new one may take larger steps.
-# And the log that you want to compare it with isn't to be trusted either: the one that you are about to see begins with `loss = 2.0`,
-# for a model whose first loss is exactly 1.
+# Nor can you trust the old log that you would compare it with. The one below begins with `loss = 2.0`, for a model whose first loss is exactly 1.
 # None of this raises an error.
 #
 # All three come from one thing. Somewhere between the batch and the weights, the number of replicas has to be accounted for,
-# and an Estimator does that in different places than today's TensorFlow.
+# and an Estimator does it in other places than TensorFlow does today.
 # So one question runs through this appendix: *I have a program with Estimators. How do I get off them, and keep its numbers?*
 # The best way to find out is to run the old program once more, beside the new one.
 #
@@ -23,7 +22,7 @@
 # - bring the trained weights with you.
 #
 # **Time:** 30 minutes.
-# **You need to know:** `MirroredStrategy` and its scope ({lesson:strategies}); for the part on `model_fn`, what a loop divides by ({lesson:custom_training}).
+# **You need to know:** `MirroredStrategy` and its scope ({lesson:strategies}); for the section *Whose mean?*, what a loop divides by ({lesson:custom_training}).
 #
 # > **Where this runs.** TensorFlow 2.15 is the last version that has Estimators.
 # > It runs on Python 3.9 to 3.11, so it gets its own environment (1.4 GB), with Python 3.11.
@@ -61,8 +60,7 @@ set_language("en")
 # ## The old program
 #
 # TensorFlow 2.15 has everything that we need: Estimators, and Keras. So the old program and the new one can run in this notebook, side by side.
-# Four virtual CPUs take the place of GPUs, and we put the first two under a strategy.
-# An Estimator writes a long log. `train_with_log` takes ten steps and lets only the first loss through:
+# The folded cell makes four virtual CPUs, which take the place of GPUs, and puts two of them under a strategy. Because an Estimator writes a long log, the cell also has `train_with_log`, which takes ten steps and shows only the first loss:
 
 # %% devices tags=["known"]
 import sys
@@ -134,7 +132,7 @@ def linear_regressor():
 #
 # - `input_fn` makes the data. The Estimator calls it.
 # - The optimizer is given as a *function* that makes one, because each replica needs its own, and so does each new graph.
-#   (It is a `legacy` one, since Estimators can't take those that came with TensorFlow 2.11.)
+#   (It is a `legacy` optimizer: Estimators don't accept the ones introduced in TensorFlow 2.11.)
 # - `RunConfig` names the strategies, one for training and one for evaluation, and `model_dir`, the folder for checkpoints.
 # - The Estimator brings the model. `LinearRegressor` is a *pre-made* one.
 #
@@ -154,13 +152,13 @@ print(f"loss   {metrics['loss']:.3f}")
 # %% old-train-read [markdown]
 # Leave the first line for a moment. Are the weight and the loss right?
 # At first the line predicts 0, so its error is 1. The gradient of the squared error is twice the error, for $w$ and $b$ alike.
-# So a step moves each of them by 0.02 · 2 = 4 % of the error, and the two together close 8 % of the error.
+# So each step moves $w$ and $b$ by 0.02 · 2 = 4 % of the error apiece. Together they close 8 % of it.
 # After ten steps $0.92^{10} = 0.434$ of the error is left. So the loss is $0.434^2 = 0.189$.
 # And the weight is half of $1 - 0.434$, which is 0.283. Both agree.
 #
-# Now look at the first line. It is from the log, written before the first step. The error is 1, so the loss is $1^2 = 1$. **The log says 2.0.**
+# Now look at the first line. It is from the log, written before the first step. The error is 1, so the loss is $1^2 = 1$. But the log says 2.0.
 #
-# The training is right, and its log is wrong by a factor of two. Keep that in mind until we know where the two comes from.
+# The training is right, and its log is wrong by a factor of two. We'll come back to where that factor comes from.
 
 # %% new-text [markdown]
 # ## Line by line
@@ -200,7 +198,7 @@ print(f"loss   {loss:.3f}")
 # %% new-read [markdown]
 # The new program has the same weight and the same loss. Are we done?
 #
-# These numbers can't tell. All our examples are alike, so ten of them teach exactly what twenty would.
+# These numbers can't tell us. All our examples are alike, so ten of them teach exactly what twenty would.
 # We have to ask how many each program *consumes*.
 #
 # ## Whose batch?
@@ -281,6 +279,9 @@ def ported(strategy, x, y, steps):
 # %%
 check("estimators-ported", ported)
 
+# %% ported-read [markdown]
+# With the 300 examples, the solution gives 0.980 and 1.407: the old program's weight and bias.
+
 # %% note-end [markdown]
 # What if the data don't come out even?
 #
@@ -288,8 +289,6 @@ check("estimators-ported", ported)
 # `fit`, with `batch(20)`, takes 13 steps, the last with 10 examples. With `batch(20, drop_remainder=True)` it takes 12, as the Estimator did.
 
 # %% model-fn-text [markdown]
-# With the 300 examples, the solution gives 0.980 and 1.407: the old program's weight and bias.
-#
 # ## Whose mean?
 #
 # A program that defines its own model does so in a `model_fn`. The Estimator calls it with a batch and a `mode` (train, evaluate or predict),
@@ -336,8 +335,7 @@ train_custom(model_fn)
 # %% loop-text [markdown]
 # The weight is 0.283, as before, and this time the log is right: the first loss is 1.
 #
-# Today you would write the training step yourself, as in {lesson:custom_training}. In it, each replica gets its 10 examples, and `average` turns their ten losses into one.
-# The `model_fn` says `tf.reduce_mean` there, so we pass just that:
+# Today you would write the training step yourself, as in {lesson:custom_training}. Each replica gets 10 examples, and the function `average` turns their ten losses into one number. In the `model_fn` that function is `tf.reduce_mean`, so let's pass the same:
 
 
 # %% loop
@@ -373,8 +371,7 @@ print("own loop, tf.reduce_mean")
 print(f"weight {train_own_loop(tf.reduce_mean):.3f}")
 
 # %% own-mean-why [markdown]
-# The weight is larger: 0.413. The optimizer added up the gradients of two replicas, and each of them was a mean over ten examples already.
-# So the gradient is twice what it was, each step closes 16 % of the error, and the weight is $(1 - 0.84^{10})/2 = 0.413$.
+# The weight is larger: 0.413. The optimizer added up the gradients of two replicas, although each of them was a mean over ten examples already. That makes the gradient twice what it was, so each step closes 16 % of the error, and the weight is $(1 - 0.84^{10})/2 = 0.413$.
 # You wouldn't complain about a loss that falls faster. But with more replicas, or a larger learning rate, such a run blows up.
 #
 # Who divided by two in the `model_fn`? Not your code, and not the optimizer by itself. While an Estimator trains, it sets a switch,
@@ -390,9 +387,9 @@ def global_mean(losses):
 print(f"weight {train_own_loop(global_mean):.3f}")
 
 # %% clipped-text [markdown]
-# The weight is 0.283 again. (`fit` needs no such line: the loss that you give to `compile` is divided for you.)
+# The weight is 0.283 again. (`fit` needs no such line, because Keras divides the loss that you give to `compile`.)
 #
-# So, divide by the global batch, and done? Look at a second `model_fn` first. It clips the gradients, as many do. So instead of calling `minimize`,
+# So you divide by the global batch, and you're done? Look at a second `model_fn` first. It clips the gradients, as many do. So instead of calling `minimize`,
 # it takes the gradients itself, and hands them to the same optimizer. The limit, 100, is far above our gradients, so the clipping changes nothing.
 #
 # **Predict.** Does it give 0.283, too?
@@ -431,7 +428,12 @@ train_custom(clipping_model_fn)
 # The third column is your test. Start the old program on one device and on all of them, from the same weights: is the first loss in the log about the same,
 # or larger by the number of replicas? If the gradients were added up and you would rather have the mean, multiply the learning rate by the number of replicas.
 # With SGD and no clipping, that is the same training.
-# (The test fails for a `model_fn` that leaves its loss to a head, such as `tf.estimator.RegressionHead`. Like `LinearRegressor`, it averages the gradients and logs 2.0: see the next section.)
+
+# %% note-head [markdown]
+# What if a head makes the loss?
+#
+# Then the log can't tell you. A `model_fn` that leaves its loss to a head, such as `tf.estimator.RegressionHead`,
+# averages the gradients and logs 2.0 all the same, as `LinearRegressor` does. The next section says why.
 
 # %% note-v1 [markdown]
 # What if the program says `tf.compat.v1.estimator`?
@@ -446,7 +448,7 @@ train_custom(clipping_model_fn)
 #
 # Back to the first log, and its 2.0. When it trains, an Estimator *adds up* the losses that its replicas report,
 # unless a v1 optimizer has divided them: then it takes the mean.
-# `LinearRegressor` halves the loss that it hands to its optimizer, so it trains as it should. But it reports the loss that it had before, and 1 + 1 is 2.
+# `LinearRegressor` halves the loss that it hands to its optimizer, so it trains as it should. But the loss that it *reports* is the undivided one: each replica reports 1, and the Estimator adds them up to 2.
 #
 # What `evaluate` returned was right, 0.189. Can you rely on that at least?
 # Some programs were halfway to Keras already: `model_to_estimator` turned a compiled Keras model into an Estimator.
@@ -495,11 +497,10 @@ report("four      ", four)
 # %% keras-read [markdown]
 # The training is the same, so the metric is 0.189 each time. But on two replicas the loss is half of what it should be, and on four a quarter.
 #
-# It was divided twice. The compiled loss of each replica is divided by the number of replicas, so that the parts can be added up.
-# But `evaluate` doesn't add them up. It takes their mean, and the mean of two halves is a half.
+# It was divided twice. Keras divides the compiled loss of each replica by the number of replicas, so that the parts can be added up. But the Estimator's `evaluate` doesn't add them up: it takes their mean, and the mean of two halves is a half.
 # (In training the same parts *are* added up, so the training log of such a program is right.)
 #
-# Here is what is right in each of these programs, and what is off by the number of replicas (including some that we ran but don't show here):
+# Here is what is right in each of these programs, and what is off by the number of replicas. (Some of these runs aren't shown here, and in all of them the replicas had equally many examples.)
 #
 # | on $N$ replicas | the gradients | the training log | the loss of `evaluate` |
 # | --- | --- | --- | --- |
@@ -522,8 +523,7 @@ for name, shape in tf.train.list_variables(old.model_dir):
     print(name, shape)
 
 # %% carry-text [markdown]
-# `bias_weights` and `feats/weights` are our line. The rest is the step counter and the optimizer's settings, which we leave behind.
-# (For our SGD, without momentum, nothing is lost. If you go on training with Adam, its slots start from zero, and the first steps will be different.)
+# `bias_weights` and `feats/weights` are our line. The rest is the step counter and the optimizer's settings, which we leave behind: our SGD has no momentum, so nothing is lost. (Adam would start with empty slots, so its first steps would be different.)
 # Put those two arrays into a Keras model, and let both models predict:
 
 # %% carry
@@ -551,7 +551,7 @@ print("new", np.round(predicted[:, 0], 3))
 
 # %% carry-read [markdown]
 # The new model makes the old predictions, without a single step of training.
-# With a deep model the list is longer, and each array has to find its layer; then three such predictions tell you whether they all did.
+# A deep model has a longer list, and you have to match each array to its layer. If you mismatch any, a few predictions like these will almost surely show it.
 #
 # And when you leave TensorFlow 2.15? `fit`, the loop, and a checkpoint of the old program gave the same numbers in TensorFlow 2.21, the version of the other lessons.
 
@@ -573,7 +573,7 @@ print("new", np.round(predicted[:, 0], 3))
 # | hooks | a line in your loop, or a Keras callback | {number:custom_training} (the loop) |
 # | `model_to_estimator` | nothing: the Keras model | {number:strategies} |
 # | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, or `ParameterServerStrategy` where `TF_CONFIG` has `ps` | {number:workers}, {number:parameter_servers} |
-# | `TPUEstimator` | `TPUStrategy` | – |
+# | `TPUEstimator` | `TPUStrategy` | {number:strategies} (a note) |
 #
 # **Data**
 #

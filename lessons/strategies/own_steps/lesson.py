@@ -5,7 +5,7 @@
 # On four devices, with the same step and the same batch, it reports 0.6. But every weight is what it should be: only the loss on the screen is wrong.
 # A colleague's step looks almost the same. It reports the right loss on four devices, and moves every weight four times too far.
 #
-# Both happen for a single reason. On one device, a step sees the whole batch. On four, there are four steps at a time, and each sees only its own part.
+# Both happen for a single reason. On one device, a step sees the whole batch. On four devices the step runs four times at once, and each run sees only its own quarter of the batch.
 # You know from {lesson:custom_training} what that does to the divisor. In this lesson we go through all the other lines:
 # *which lines of my step need the whole batch, and how do they get it?*
 #
@@ -13,7 +13,7 @@
 #
 # - write a `train_step` for `fit` that moves the weights correctly, and reports the loss correctly;
 # - train two models against each other, with noise that doesn't depend on the number of devices;
-# - find the lines of a step that see only a part, and fix them;
+# - find the lines of a step that see only part of the batch, and fix them;
 # - save a model that several replicas have trained, and restore it on one device.
 #
 # **Time:** 35 minutes.
@@ -30,7 +30,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% known-text [markdown]
 # ## The line that reports
 #
-# We start with the garments, `mirrored`, `share_out`, `build` and `largest_difference` of {lesson:custom_training}. They are in the folded cell.
+# The folded cell brings back the garments and four helpers from {lesson:custom_training}.
 
 # %% known tags=["known"]
 import math
@@ -91,10 +91,9 @@ four = mirrored(4)
 # To put a step of your own under `fit`, you override `train_step`. `fit` calls it *on every replica*, which here means on every device, with that replica's part of the batch.
 # So it is a replica step, like those that you have written. But nobody tells it the global batch size. What should it divide by?
 #
-# Your colleague doesn't ask, and takes the mean over the part. You look it up, and find that Keras has a method for exactly this: `self.compute_loss`. It calls the loss object that you gave to `compile`,
-# and this divides the mean over the part by the *number of replicas*. The result is this replica's share of the loss: if all parts are equal, the shares add up to the mean over the batch.
+# Your colleague doesn't ask, and takes the mean over the part. You look it up, and find that Keras has a method for exactly this: `self.compute_loss`. It calls the loss object that you passed to `compile`. That object takes the mean over the replica's part, and divides it by the *number of replicas*. The result is this replica's share of the loss: if all parts are equal, the shares add up to the mean over the batch.
 #
-# `OwnMean` is the colleague's step, and `ComputeLoss` is yours. Each returns its loss, and the number of its rows:
+# `OwnMean` is the colleague's step, and `ComputeLoss` is yours. Each returns its loss and, for a reason that you'll see soon, the number of its rows:
 
 
 # %% train-steps
@@ -173,11 +172,11 @@ from lessons.strategies.own_steps import picture
 picture.report_picture()
 
 # %% report-read [markdown]
-# Two things happen here, and they are different. The optimizer *adds up* the gradients of the replicas. But `fit` takes the *mean* of the numbers that they return.
+# The optimizer and `fit` do different things with what the replicas hand them. The optimizer *adds up* their gradients, while `fit` takes the *mean* of the numbers that they return.
 # A mean over a part is right for `fit`, and wrong for the optimizer. A share is right for the optimizer, and wrong for `fit`, which divides it by four once more.
-# So the loss on the screen tells you nothing about whether the step is right. (And with Adam, the weights wouldn't show the factor of four either.)
+# So the loss on the screen tells you nothing about whether the step is right.
 #
-# You may wonder why the two steps return their rows as well. Because without them, as most people would write it, this happens:
+# And why do both steps return their rows as well? Leave the rows out, as most people would, and this happens:
 
 # %% usual
 class UsualReturn(ComputeLoss):
@@ -209,8 +208,8 @@ for strategy in [one, four]:
 # The loss object was given to `compile`, and there are no other metrics. All parts are equal.
 #
 # - Take the gradient of what `compute_loss` returns, and let the optimizer apply it.
-# - Feed `model.metrics[0]`, and think about with what. `cross_entropy`, from the folded cell, takes classes and logits: your `y`, and what the model returns.
-# - Return the dictionary with which `fit` reports that metric.
+# - Feed `model.metrics[0]`. What should you feed it? `cross_entropy`, from the first folded cell, takes classes and logits: your `y`, and what the model returns.
+# - Return the dictionary that makes `fit` report that metric.
 
 # %% exercise-train-step
 def my_train_step(model, x, y):
@@ -242,7 +241,7 @@ check("own_steps-train-step", my_train_step)
 # %% note-unequal [markdown]
 # What if the last batch has unequal parts?
 #
-# Then `compute_loss` is slightly off, and so is `fit` without any step of yours, as in {lesson:custom_training}.
+# Then `compute_loss` is slightly off, and so is plain `fit`, as you saw in {lesson:strategies}.
 # For the exact step, count the rows of all replicas in the step: `tf.distribute.get_replica_context().all_reduce("SUM", rows)`.
 # Divide the sum of your own losses by that number.
 
@@ -330,7 +329,7 @@ picture.noise_in_data_picture()
 # If you resume a run, the numbers start again as well. Then give `enumerate(start=...)` the number of examples that were seen before.
 
 # %% pair-step-text [markdown]
-# Now the step. We need two gradients from one tape, so the tape is `persistent`. And we take both gradients before either model changes, since each of them depends on both models.
+# Now the step. Each gradient depends on both models, so we take both gradients before either model changes. That makes two gradients from one tape, which therefore has to be `persistent`.
 # Each loss is a cross entropy: the discriminator should give real images the label 1 and fakes the label 0, and the generator wants a 1 for its fakes.
 
 # %% pair-step
@@ -361,7 +360,7 @@ def pair_step(models, optimizers, images, noise, batch_size):
     return d_loss
 
 # %% pair-models-text [markdown]
-# The two models are small dense networks:
+# The two models are small dense networks. `make_pair` makes both, each with an optimizer of its own:
 
 # %% pair-models tags=["known"]
 def generator():
@@ -387,22 +386,22 @@ def discriminator():
         ]
     )
 
+
+def make_pair(strategy, make_optimizer):
+    g, g_optimizer = build(strategy, generator, make_optimizer)
+    d, d_optimizer = build(strategy, discriminator, make_optimizer)
+    return [g, d], [g_optimizer, d_optimizer]
+
 # %% pair-run-text [markdown]
 # Is this step right? We find out as in {lesson:custom_training}: run it on one device and on two replicas, and compare the weights.
 # We take plain SGD, since Adam would hide a wrong factor, and batches of 71 images, so that the replicas get unequal parts, 36 and 35.
-# After three steps, are all weights of both models the same? And would we notice a mistake? For that we also divide by 36, the rows of one replica:
+# After three steps, are all weights of both models the same? To see whether we would notice a mistake, we also divide by 36, the rows of one replica:
 
 
 
 # %% pair-run
 def sgd():
     return tf.keras.optimizers.SGD(0.1)
-
-
-def make_pair(strategy, make_optimizer):
-    g, g_optimizer = build(strategy, generator, make_optimizer)
-    d, d_optimizer = build(strategy, discriminator, make_optimizer)
-    return [g, d], [g_optimizer, d_optimizer]
 
 
 three_batches = list(examples.batch(71).take(3).as_numpy_iterator())
@@ -426,6 +425,7 @@ print("divided by 36: off by", about(wrong, 1e-3, 1, digits=1))
 
 # %% pair-read [markdown]
 # All weights are the same, up to rounding. And we would have noticed the mistake at once: its gap is far more than a million times larger.
+# But the one device ran the same code. So a mistake that doesn't depend on the number of replicas stays hidden, unless you compare with a step that is written some other way, as in {lesson:custom_training}.
 #
 # Three steps are far from a trained GAN. Let's take two thousand, with Adam. This may take a minute.
 # Watch the loss of the discriminator: if it couldn't tell fakes from images at all, and gave both a score of 0, it would be $2\ln 2$, or 1.39.
@@ -452,12 +452,12 @@ for number, (batch, noise) in enumerate(batches, start=1):
         print("step", number, about(float(loss), 0.05, 4, digits=2))
 
 # %% gather-text [markdown]
-# Before it has learned anything, the discriminator does worse than 1.39. Then its loss falls well below, and stays there: it tells most fakes from images, but the generator keeps up with it.
+# At first the discriminator's loss is about 1.6, worse than 1.39, because it has learned nothing yet. By step 100 it is well below, and at step 2,000 it still is: the discriminator tells most fakes from images, but the generator keeps up with it.
 # What has the generator learned? We give it noise for eleven images. The replicas make six and five of them,
 # and `gather` joins them, in the order of the noise:
 
 # %% gather
-noise = np.random.default_rng(1).normal(size=(11, 8)).astype("float32")
+noise = tf.random.stateless_normal((11, 8), seed=[1, 0])
 parts = two.run(models[0], args=(share_out(two, noise),))
 for part in two.experimental_local_results(parts):
     print("a replica made", part.shape)
@@ -471,12 +471,10 @@ image_grid(255 * fakes.numpy()[..., 0], range(1, 12))
 #
 # ## The line that clips
 #
-# GANs are nervous, and so are large models. One bad batch gives a huge gradient, and a huge gradient ruins the weights.
+# In a GAN, or in a large model, one bad batch can give a huge gradient, and a huge gradient ruins the weights.
 # So you clip it, as in {lesson:large_trainings}. Keras does that for you, with `global_clipnorm`.
 #
-# Does clipping need the whole batch? Take the numbers of that lesson once more: the gradient is (3, 4), so its norm is 5, and the limit is 1.
-# There, each of the two devices had one of the numbers. Here, a replica takes the gradient of its share of the loss, and gets a share of the gradient.
-# On two replicas, let these shares be (3, 0) and (0, 4).
+# Does clipping need the whole batch? Take the numbers of that lesson once more: the gradient is (3, 4), so its norm is 5, and the limit is 1. There, each of two devices held one of the two numbers. Here, each replica has a gradient of the full length, but it holds only this replica's contribution, its *share* of the gradient: only the sum of the shares is the gradient of the batch. On two replicas, let the shares be (3, 0) and (0, 4).
 # `step_with`, in the folded cell, gives each replica its share of the gradient, and lets an optimizer take a step. Weights begin at 0.
 
 
@@ -520,7 +518,7 @@ picture.clip_picture()
 
 # %% clip-picture-read [markdown]
 # On the left, each share is clipped to a norm of 1, and their sum ends outside the circle. On the right, the shares are added up first, and the sum is clipped.
-# It can also go wrong the other way round: (0.9, 0) and (0, 0.9) are both within the limit, so neither is clipped, but the norm of their sum is 1.27.
+# Sometimes nothing is clipped at all: (0.9, 0) and (0, 0.9) are both within the limit, but the norm of their sum is 1.27.
 #
 # So the clipping line needs the gradient of the whole batch. How does it get it? A replica step can ask for an all-reduce at any place.
 # After `context = tf.distribute.get_replica_context()`, `context.all_reduce("SUM", gradients)` adds up a list of gradients over the replicas.
@@ -529,7 +527,7 @@ picture.clip_picture()
 # Return the list that goes to `optimizer.apply`. The weights must then move as on one device that clips the gradient of the whole batch to `limit`.
 #
 # - `tf.clip_by_global_norm(gradients, limit)` returns two things: the clipped list, and the norm before.
-# - Mind that `apply` adds up over the replicas, whatever you give it. `context.num_replicas_in_sync` is their number.
+# - Remember that `apply` adds up over the replicas, whatever you pass it. `context.num_replicas_in_sync` is their number.
 
 # %% exercise-clipped
 def clipped(gradients, limit):
@@ -560,11 +558,9 @@ check("own_steps-clipped", clipped)
 # But at this scale, a gradient of 100 becomes 100,000, and beyond 65,504, float16 has only infinity. That is an **overflow**: the scale was too large.
 # Then the optimizer skips the step, and lowers the scale.
 #
-# In Keras, `LossScaleOptimizer` divides and skips. You wrap it around your optimizer; under `compile`, the policy `mixed_float16` does so.
-# Only the multiplication is a line of your step, after the loss is computed: `loss = optimizer.scale_loss(loss)`.
-# Without it, the gradients are divided by a scale that was never applied, and with SGD the weights hardly move.
+# In Keras, `LossScaleOptimizer` divides and skips. You wrap it around your optimizer. (If you use `compile` with the policy `mixed_float16`, Keras wraps it for you.) That leaves one line for you to write, right after the loss is computed: `loss = optimizer.scale_loss(loss)`, which does the multiplying.
 #
-# To skip or not to skip is a decision about the *whole* gradient: a single infinite share makes the sum infinite. Who decides?
+# To skip or not to skip is a decision about the *whole* gradient, because a single infinite share makes the sum infinite. Which gradient does Keras look at?
 
 # %% predict-mixed [markdown]
 # Keras 3 has a `LossScaleOptimizer` to skip steps with infinite gradients.
@@ -605,18 +601,17 @@ picture.skip_picture()
 # Does it at least work if the overflow is on replica 0?
 
 # %% mixed
-on_0 = [[np.inf], [1.0]]
-on_1 = [[1.0], [np.inf]]
+first_infinite = [[np.inf], [1.0]]
+second_infinite = [[1.0], [np.inf]]
 print("overflow on one device", step_with(one, [[np.inf]], scaled))
-print("overflow on replica 0 ", step_with(two, on_0, scaled))
-print("overflow on replica 1 ", step_with(two, on_1, scaled))
+print("overflow on replica 0 ", step_with(two, first_infinite, scaled))
+print("overflow on replica 1 ", step_with(two, second_infinite, scaled))
 
 # %% mixed-read [markdown]
 # With the overflow on replica 0, the step is skipped, as on one device: the weight stays 0. But with the overflow on replica 1, nothing stops SGD. It subtracts infinity, and the weight becomes −∞.
-# Suppose that each overflow hits a single replica, and each replica with the same probability. With two replicas, half of the bad steps are skipped. With eight, only one in eight is, and the first of the others ruins the weights.
+# Suppose that each overflow hits a single replica, and each replica with the same probability. With two replicas, half of the bad steps are skipped. With eight replicas only one bad step in eight is skipped, and the first one that isn't ruins the weights.
 #
-# You can't change this line, because it is Keras's. But with the all-reduce of Exercise 2, you can change what it sees.
-# If each replica adds up the gradients first, all of them have the overflow, replica 0 too. (`step_with` calls `prepare`, its last argument, with the gradients before `apply`.)
+# You can't change this line, because it is Keras's. But with the all-reduce of Exercise 2, you can change what it sees: if the gradients are added up first, every replica has the overflow, replica 0 too. So we hand `step_with` a function that it calls with the gradients before `apply`:
 
 # %% mixed-whole
 def whole(gradients):
@@ -626,9 +621,10 @@ def whole(gradients):
     return [each / context.num_replicas_in_sync for each in totals]
 
 
-on_none = [[1.0], [1.0]]
-print("overflow on replica 1", step_with(two, on_1, scaled, whole))
-print("overflow on none     ", step_with(two, on_none, scaled, whole))
+weight = step_with(two, second_infinite, scaled, whole)
+print("overflow on replica 1", weight)
+weight = step_with(two, [[1.0], [1.0]], scaled, whole)
+print("overflow on none     ", weight)
 
 # %% mixed-whole-read [markdown]
 # Now the step is skipped. And a step without overflow is still right: the gradients add up to 2, so at a rate of 0.1 the weight moves by 0.2.
@@ -637,7 +633,7 @@ print("overflow on none     ", step_with(two, on_none, scaled, whole))
 #
 # ## Your own list
 #
-# No list of such lines is ever complete. But now you can read any step with the question of this lesson.
+# No list of such lines is ever complete, but you can ask the question of this lesson at every line of any step.
 #
 # **Exercise 3.** Here is the replica step of a classifier. Its model has two dense layers, with `tf.keras.layers.BatchNormalization()` between them (see {lesson:coupled_rows}).
 # The step drops a gradient whose norm is 100 or more, and `accuracy` is a metric.
@@ -693,14 +689,14 @@ lines = {1, 4}
 # | :--- | :--- | :--- |
 # | a loss of your own, returned to `fit` | is averaged over the replicas, or thrown away | a metric, fed with the losses of single examples |
 # | noise from a layer | is the same on every replica | noise in the data, with the example's number in its seed |
-# | dropout | drops the same units on every replica | nothing, but the result no longer equals one device |
+# | dropout | drops the same units on every replica | nothing, but the result no longer equals one device (in tf_keras, each replica drops others) |
 # | `global_clipnorm`, `clipnorm`, a norm of your own | sees a share | all-reduce the gradients first, and divide by the replicas afterwards |
-# | the skip of `LossScaleOptimizer` | sees the gradients of replica 0 | the same, or `mixed_bfloat16` |
+# | the skip of `LossScaleOptimizer` | sees the gradients of replica 0 | all-reduce first, as above; or use `mixed_bfloat16` |
 # | batch normalization | takes the mean and variance of a part | `BatchNormalization(synchronized=True)` |
 # | a contrastive loss, over pairs of examples | misses the pairs across replicas | `all_gather` the outputs; add up the losses of your own examples, and divide by the global batch size |
 # | a variable that each replica writes | diverges silently | `aggregation=tf.VariableAggregation.SUM`, and `assign_add` |
 #
-# The page *What strategies get right* tries nearly 300 features of Keras under strategies, and says which of them see only a part.
+# The page *What strategies get right* tries nearly 300 features of Keras and `tf.distribute`, and says which of them see only a part.
 
 # %% note-own-variable [markdown]
 # What exactly happens to a variable that each replica writes?
@@ -713,13 +709,13 @@ lines = {1, 4}
 # %% out-heading [markdown]
 # ## And around the step?
 #
-# The step is complete. But `fit` did two more jobs *around* the step: it saved checkpoints, through a callback, and it could run several steps per call. With a loop of your own, they are yours.
+# The step is complete. But `fit` did two more jobs *around* the step: it saved checkpoints, through a callback, and it could run several steps in one call. In a loop of your own, you do both.
 #
-# Saving is easy. A checkpoint holds values and knows nothing about strategies, so you can restore it into a model that was built without one. `assert_consumed` raises an error if a value is left over.
-# Let's save the generator of our two replicas, together with its Adam, and restore both for a single device.
+# Saving is easy, because a checkpoint holds values and knows nothing about strategies. So you can restore it into a model that was built without one. `assert_consumed` raises an error if a value is left over.
+# Let's save the generator of our two replicas, together with its optimizer, Adam, and restore both on a single device.
 
 # %% predict-early [markdown]
-# A model and `optimizer = tf.keras.optimizers.Adam()` are made anew, without a strategy.
+# A model and `optimizer = tf.keras.optimizers.Adam()` are created from scratch, without a strategy.
 # Then `tf.train.Checkpoint(model=model, adam=optimizer)`
 # restores a checkpoint of a training with Adam on two replicas,
 # and `assert_consumed()` is called on what `restore` returns.
@@ -776,11 +772,9 @@ print("images differ by", about(gap, 0, 1e-5))
 # %% several-heading [markdown]
 # ## Several steps in a call
 #
-# In {lesson:faster}, many steps in one call saved the work that Python does for each. Under `fit`, that is `steps_per_execution`;
-# in a program of your own, it is a compiled loop such as `several_steps`.
-# Until the call returns, no curve moves, and the Stop button does nothing. What do you get in exchange, under a strategy?
+# In {lesson:faster} you put many steps into one call, and saved Python's overhead on each step. Under `fit`, that is `steps_per_execution`; in a program of your own, it is a compiled loop such as `several_steps`. The price is that until the call returns, no curve moves, and the Stop button does nothing. Is it worth it under a strategy?
 #
-# The explorer measures it on two replicas, with a dense layer and one batch of garments: 20 steps, with one, ten or all of them in a call.
+# The explorer measures 20 steps on two replicas, with one, ten or all of them in a call. The network is a single dense layer. Choose a batch size, and press *Measure*:
 
 
 
@@ -844,8 +838,7 @@ measure_ways = iterating_explorer.measuring(ways_of, steps=20)
 iterating_explorer.IterationExplorer(measure_ways)
 
 # %% ways-read [markdown]
-# Press *Measure*, and read your times. On our two cores, steps of 64 images gained most: more than half of their time was Python, which prepared the call and fetched the loss.
-# Steps of 2,048 images take longer, so the same savings hardly showed.
+# When we measured, on two cores, steps of 64 images gained most: more than half of their time was Python, which prepared the call and fetched the loss. Steps of 2,048 images take longer, so the same savings hardly showed.
 #
 # So try several steps per call if a step takes about a millisecond, or less. If it takes much longer, stay with one, and keep your curves and the Stop button.
 
@@ -863,9 +856,9 @@ iterating_explorer.IterationExplorer(measure_ways)
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - A replica step sees a part of the batch. Ask of each line whether it needs the whole; if so, all-reduce first, or do it in the data, where the batch is still whole.
+# - A replica step sees a part of the batch. Ask of each line whether it needs the whole batch. If it does, all-reduce first, or do the work in the data, where the batch is still whole.
 # - What a `train_step` returns is averaged over the replicas, and only the last batch counts; under the names of the metrics, it is thrown away. Report the loss through a metric, fed with the losses of single examples.
-# - The best test of a step is one device: SGD, unequal parts, three steps, all weights equal. (A step with dropout can't pass it, and one with `compute_loss` only with equal parts.)
+# - To test a step, compare it with one device: SGD, unequal parts, a few steps, all weights equal. Whatever depends on the number of replicas shows.
 #
 # In {lesson:workers}, the replicas live in several processes.
 
