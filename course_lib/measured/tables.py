@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from course_lib.i18n import _
@@ -31,14 +31,15 @@ class Table:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def table(cells: Mapping[str, Mapping[str, Record]]) -> Table:
+def table(cells: Mapping[str, Mapping[str, Record]], columns: Sequence[str] = ()) -> Table:
     """Returns the table in the reader's language, with a dash where nothing was asked.
 
     Args:
         cells: what became of each case, by what was asked, then by who was: the `support` that was measured.
             The first row has every column.
+        columns: which of them to show, if not all.
     """
-    columns = list(next(iter(cells.values())))
+    columns = columns or list(next(iter(cells.values())))
     rows = {
         title(row): tuple(cell_text(asked[column]) if column in asked else "–" for column in columns)
         for row, asked in cells.items()

@@ -6,11 +6,9 @@
 # Then you show the model 2,000 new reviews. Trained on one device, it gets 85 % of them right.
 # Trained on two, it answers every single one with `nan`.
 #
-# There was no error. The culprit is *one review*: there were 4,097 of them. Drop one, and the `nan` disappears,
-# and with it your only warning. The weights are still wrong.
+# There was no error. The culprit is a single review, the 4,097th. Drop it, and the `nan` disappears, and with it your only warning. The weights are still wrong.
 #
-# In this lesson you make this run, take it apart, and repair it. One question leads through it:
-# *under `fit` on several devices, are the numbers still right?*
+# In this lesson you reproduce that run, take it apart, and repair it. All the way through, you ask one question: *under `fit` on several devices, are the numbers still right?*
 # "Right" means: the same as on one device, up to rounding.
 #
 # **After this lesson you can**
@@ -50,9 +48,11 @@ y = reviews.train.labels[:4097]
 test_x = reviews.test.features
 test_y = reviews.test.labels
 
+# For several strategies on virtual CPUs: see the note below
+to_one = tf.distribute.ReductionToOneDevice()
+
 # %% make-model-text [markdown]
-# The network is the usual one, 1,200 → 48 → 2, with batch normalization after the hidden layer.
-# Like everything in this course, it starts from the same weights each time.
+# The network is the usual one, 1,200 → 48 → 2, but as in many networks, batch normalization follows the hidden layer. An epoch here has few steps, so its moving averages must forget fast: `momentum=0.9`. Like everything in this course, the network starts from the same weights each time.
 
 
 # %% make-model
@@ -69,35 +69,30 @@ def make_model():
 
 
 # %% on-one-text [markdown]
-# Here is the training run on one device. It goes through the reviews once, in the order in which they come,
-# so that we can compare runs. Numbers that may differ a little on your processor have the sign ≈, as in {lesson:whole_game}.
+# Here is the training run on one device. It makes one pass through the reviews, unshuffled, so that we can compare runs. (As in {lesson:whole_game}, ≈ marks a number that may come out slightly different on your machine.)
 
 # %% on-one
 one_device_model = make_model()
-model = one_device_model
-fitted = model.fit(x, y, batch_size=64, shuffle=False, verbose=0)
-history = fitted.history
-print("loss    ", about(history["loss"][0], 0.44, 0.50))
-print("accuracy", about(history["accuracy"][0], 0.74, 0.79))
+log = one_device_model.fit(
+    x, y, batch_size=64, shuffle=False, verbose=0
+)
+print("loss    ", about(log.history["loss"][0], 0.44, 0.50))
+print("accuracy", about(log.history["accuracy"][0], 0.74, 0.79))
 
 # %% on-two-text [markdown]
 # And now two devices. A **strategy** of `tf.distribute` knows which devices take part.
 # `MirroredStrategy` is the one for several GPUs in one machine; ours are virtual CPUs.
-# The two extra lines make the strategy, and open its **scope**, in which the model is made.
-# (`to_one` is only for virtual CPUs: the note below says why.)
+# The two extra lines make the strategy, and open its **scope**, in which the model is made:
 
 # %% on-two
-# For several strategies on virtual CPUs: see the note below
-to_one = tf.distribute.ReductionToOneDevice()
-
 mirrored = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], to_one)
 with mirrored.scope():
     two_device_model = make_model()
-model = two_device_model
-fitted = model.fit(x, y, batch_size=64, shuffle=False, verbose=0)
-history = fitted.history
-print("loss    ", about(history["loss"][0], 0.44, 0.50))
-print("accuracy", about(history["accuracy"][0], 0.74, 0.79))
+log = two_device_model.fit(
+    x, y, batch_size=64, shuffle=False, verbose=0
+)
+print("loss    ", about(log.history["loss"][0], 0.44, 0.50))
+print("accuracy", about(log.history["accuracy"][0], 0.74, 0.79))
 
 # %% note-devices [markdown]
 # What is different on a machine with GPUs?
@@ -106,17 +101,19 @@ print("accuracy", about(history["accuracy"][0], 0.74, 0.79))
 # Here, `setup(devices=8)` in the first cell made eight virtual devices of one processor.
 # To do so yourself, call `tf.config.set_logical_device_configuration` before TensorFlow first uses its devices.
 #
-# The second argument, `to_one`, is a `ReductionToOneDevice`: it lets one device do all the adding up.
-# A single strategy on virtual CPUs works without it, as in {lesson:whole_game}.
+# The second argument, `to_one`, is a `ReductionToOneDevice` from the folded cell: it lets one device do all the adding up. A single strategy on virtual CPUs works without it, as in {lesson:whole_game}.
 # But here the checks of the exercises make strategies, too, and on CPUs the data of two strategies could get mixed up.
 # On GPUs, leave it out.
 
+# %% note-speed [markdown]
+# Is it faster with two devices?
+#
+# Not here. Two devices share the work of each step, and only with large batches does that save time.
+# {Lesson:faster} measured it with DTensor, on a machine with two cores: with batches of 16,384 reviews, eight virtual devices were 1.5 times as fast as one.
+# With batches of 64, as here, they were slower. In this lesson we look only at the numbers.
+
 # %% new-reviews-text [markdown]
 # Both times the loss is 0.47 and the accuracy 76 %. You would ship this model.
-#
-# What are two devices good for? They share the work of each step, and with large batches that saves time.
-# {Lesson:faster} measured it with DTensor, on a machine with two cores: with batches of 16,384 reviews, eight virtual devices were 1.5 times as fast as one.
-# With batches of 64 they were slower. So don't expect to save time here: in this lesson we look only at the numbers.
 #
 # Let's first ask both models about the 2,000 reviews that they haven't seen:
 
@@ -252,7 +249,6 @@ print("after ", *copies_of(weight, mirrored))
 # %% copies-read [markdown]
 # Your program sees one variable, a `MirroredVariable`. Behind it stand two copies, and both have gone from 0 to 0.75.
 # Neither replica would have gone there alone. It's exactly where a single device goes when it sees all four numbers!
-# (In the words of DTensor, this is a mesh with one dimension, `batch`, and replicated weights.)
 #
 # What brought them there is an all-reduce, the one that you know: the gradients of all replicas are added up, and every replica gets the sum.
 # Each replica computes the mean loss over its own examples, and Keras divides that by the number of replicas.
@@ -300,14 +296,11 @@ for variable in two_device_model.layers[1].variables:
 # %% autopsy-read [markdown]
 # `gamma`, the scale, is `nan` in both copies. Its gradient depends on the mean of the rows, and on replica 1 that was the mean of no rows.
 # This is how the model died, in step 65:
-#
-# | | replica 0 | replica 1 |
-# | :--- | :--- | :--- |
-# | reviews | 1 | 0 |
-# | gradient of `gamma` | numbers | `nan` |
-# | sum of the gradients | `nan` | `nan` |
-# | `gamma` after the update | `nan` | `nan` |
-#
+
+# %% death
+picture.death_picture()
+
+# %% death-read [markdown]
 # The sum is what makes two devices act as one, and it killed both.
 # `beta`, the shift, was lucky: its gradient is a plain sum over the rows, and a sum over no rows is 0.
 #
@@ -322,14 +315,12 @@ for variable in two_device_model.layers[1].variables:
 # Nothing turns into `nan` there: Keras takes the loss of no examples to be 0, and the gradient is 0, too.
 #
 # But remember how Keras divides. Each replica takes the mean loss over *its own part*, and Keras divides that by the number of replicas before the gradients are added up.
-# With parts of two examples, each example counts 1/2 of 1/2. That is 1/4, as in the mean over the batch of four. But our last batch has the parts 1 and 0.
+# If each replica has two examples, an example counts 1/2 in its replica's mean, and that mean is halved again: 1/4, just as in the mean over all four. But our last batch has the parts 1 and 0.
 
 # %% predict-last [markdown]
 # `fit` trains the linear model, whose weight and bias are 0, for one epoch with five examples, all (1, 1),
 # and `batch_size=4`.
-# The first step takes the weight and the bias from 0 to 0.1.
-# On one device the second step, with the one example that is left, adds another 0.05 × 2 × 0.8 = 0.08:
-# the learning rate, times the gradient of the squared error.
+# The first step takes the weight and the bias from 0 to 0.1, so that the model predicts 0.2. On one device the second step, with the one example that is left, adds another 0.05 × 2 × 0.8 = 0.08: the learning rate, times twice the error of 0.8.
 # What is the weight on two replicas after the epoch?
 #
 # - [ ] `0.18`
@@ -393,7 +384,7 @@ for strategy in (single, mirrored):
 # One device divides every example by the size of the *global* batch. Can't the replicas do the same?
 
 # %% by-hand-text [markdown]
-# The replicas can do the same, if you write the step yourself.
+# They can, if you write the step yourself.
 #
 # **Exercise 1.** Write `replica_step(weight, features, labels, learning_rate, global_batch)`:
 # what one replica does in a step of gradient descent. Parts may differ in size.
@@ -427,13 +418,31 @@ check("strategies-by-hand", replica_step)
 # %% cure-text [markdown]
 # ## Repaired, or so it seems
 #
-# Your step is right for all parts, and `fit` only for equal ones. So under `fit` the cure is: *every replica gets the same number of examples in every step.*
+# Your step is right however the batch is split. `fit` is right only if the parts are equal. So under `fit`, the cure is to *give every replica the same number of examples in every step.*
 #
 # - Choose a `batch_size` that can be divided by the number of replicas.
 # - The last batch must be divisible, too. The simple way is to leave it out unless it is full.
 # - With a dataset, that is `dataset.shuffle(n).batch(64, drop_remainder=True)`, in this order. Each epoch then leaves out different examples.
 # - With arrays, cut them. `fit` shuffles only what you have kept, so the rest is lost in every epoch.
 # - To *compare* with one device, don't shuffle the dataset. Even with a seed, the order under `fit` can be different on two replicas than on one device.
+
+# %% note-first [markdown]
+# When `fit` stops with an error about `AddN`
+#
+# If the *first* batch falls into unequal parts, `fit` of Keras 3 stops. With five examples on two replicas it says
+# `InvalidArgumentError: Inputs to operation AddN of type AddN must have the same size and shape. Input 0: [3,1] != input 1: [2,1]`.
+# Keras runs the model on the first batch to learn its shapes, and there it adds up the parts.
+
+# %% note-scaling [markdown]
+# Should the batch and the learning rate grow with the number of devices?
+#
+# Usually you give each replica as many examples as one device had. The global batch is then
+# the per-replica batch times `strategy.num_replicas_in_sync`, and an epoch has fewer updates.
+#
+# For the learning rate, start from the two rules of {lesson:faster}: the same factor for SGD
+# ([Goyal and others](https://arxiv.org/abs/1706.02677), section 2.1, who warm up first),
+# its square root for Adam ([Malladi and others](https://arxiv.org/abs/2205.10287)).
+# Then tune the rate at the batch size that you'll use.
 
 # %% full-batches-text [markdown]
 # So let's go back to the reviews, and leave out the last one. Is the model alive? And does it have the same weights as the model of one device?
@@ -464,28 +473,10 @@ print("difference", about(difference(reference, unsynced), 0.02, 0.2))
 # The model is alive, and it gets 85 % right.
 # But it isn't the model of one device. The largest difference between the values of the two models is almost a tenth, and that isn't rounding.
 
-# %% note-first [markdown]
-# When `fit` stops with an error about `AddN`
-#
-# If the *first* batch falls into unequal parts, `fit` of Keras 3 stops. With five examples on two replicas it says
-# `InvalidArgumentError: Inputs to operation AddN of type AddN must have the same size and shape. Input 0: [3,1] != input 1: [2,1]`.
-# Keras runs the model on the first batch to learn its shapes, and there it adds up the parts.
-
-# %% note-scaling [markdown]
-# Should the batch and the learning rate grow with the number of devices?
-#
-# Usually one gives each replica as many examples as one device had. The global batch is then
-# the per-replica batch times `strategy.num_replicas_in_sync`, and an epoch has fewer updates.
-#
-# For the learning rate, start from the two rules of {lesson:faster}: the same factor for SGD
-# ([Goyal and others](https://arxiv.org/abs/1706.02677), section 2.1, who warm up first),
-# its square root for Adam ([Malladi and others](https://arxiv.org/abs/2205.10287)).
-# Then tune the rate at the batch size that you'll use.
-
 # %% twice-text [markdown]
 # ## What a replica does alone
 #
-# It gets stranger. Give this model the same review twice. Each row below has the two outputs for one of them; the larger one wins:
+# It gets stranger. Give this model the same review twice. Each row below shows the model's two outputs for one copy of the review. The larger output wins:
 
 # %% twice
 pair = np.stack([test_x[58], test_x[58]])
@@ -498,19 +489,19 @@ for row in (0, 1):
 
 # %% twice-read [markdown]
 # One model, one review, two answers! In row 0 the model says that the reviewer disliked the film, and in row 1 that they liked it.
-# You have seen such twins in {lesson:coupled_rows}, in a model made for that purpose. Are they rare in a trained one? Let's give the model 200 reviews twice each, and count those with two verdicts:
+# In {lesson:coupled_rows} you saw such twins in a model that had been made to produce them. How common are they in a trained one? Let's give the model 200 reviews twice each, and count those with two verdicts:
 
 # %% verdicts
-pairs = np.repeat(test_x[:200], 2, axis=0)
-logits = unsynced.predict(pairs, batch_size=2, verbose=0)
-verdicts = logits.argmax(axis=1)
-disagree = verdicts[0::2] != verdicts[1::2]
+twice = np.repeat(test_x[:200], 2, axis=0)  # each review twice
+logits = unsynced.predict(twice, batch_size=2, verbose=0)
+verdicts = logits.argmax(axis=1).reshape(200, 2)  # a row a review
+disagree = verdicts[:, 0] != verdicts[:, 1]
 print("two verdicts:", about(disagree.sum(), 3, 25), "of 200")
 
 # %% verdicts-read [markdown]
 # One review of twenty gets the verdict of the replica that happens to read it.
 # `predict` splits its batch as well: of each pair, one row goes to each replica, which answers with its own copies of the variables.
-# So some of these copies differ. You have met the suspect, `moving_mean`. How far apart are its two copies, and how large are its numbers?
+# So some of these copies differ, and the dead model has shown which ones can: the moving averages. How far apart are the two copies of `moving_mean`, and how large are its numbers?
 
 
 # %% drift
@@ -525,7 +516,7 @@ print("mean size", about(np.abs(first).mean(), 0.02, 0.05))
 print("apart by ", about(apart(unsynced), 0.002, 0.03))
 
 # %% drift-read [markdown]
-# The two copies have drifted apart by as much as a fifth of their mean size. Comparing `get_weights` can't reveal this, because it returns only the copy of replica 0. A saved file has only that copy, too.
+# Where the two copies differ most, they are apart by about a fifth of the mean size. Comparing `get_weights` can't reveal this, because it returns only the copy of replica 0. A saved file has only that copy, too.
 #
 # {Lesson:coupled_rows} had the reason. By default, batch normalization of Keras takes the *local* mean and variance, those of a replica's own rows.
 # What does that do in training? Here are our four numbers, normalized first all together, then in the parts of the two replicas:
@@ -544,11 +535,10 @@ print("replica 1 ", normalized(numbers[2:]))
 # On one device, 2 becomes a negative number and 4 a positive one. On the replicas, both become 1:
 # each is the larger of its pair. The two pairs have different means, 1.5 and 3.5, and each replica subtracts its own.
 #
-# So the replicas don't train on the same numbers as a single device would. That explains the weights.
-# And each replica averages *its* means into *its* copy of `moving_mean`. That explains the copies.
+# So the replicas don't train on the same numbers as a single device would, which explains the weights. And each replica averages *its* means into *its* copy of `moving_mean`, which explains the copies.
 #
 # With DTensor, this couldn't happen: there, the mean in your program is the mean of the whole batch.
-# Here, your program sees the rows of one replica. The mean and variance of the whole batch, the *global* ones, you get from a switch of batch normalization:
+# Here, your program sees the rows of one replica. To normalize by the mean and variance of the whole batch (the *global* ones), you flip a switch of batch normalization:
 
 # %% normalization-picture
 picture.normalization_picture()
@@ -584,25 +574,21 @@ print("difference", about(difference(reference, synced), 0, 1e-4))
 print(f"apart by {apart(synced):.4f}")
 
 # %% synchronized-read [markdown]
-# The switch repairs the model. The values differ by about two millionths, which *is* rounding, and the two copies are equal.
-# At last, two devices do what one device does.
+# The switch repairs the model. This time the difference *is* rounding, and the two copies are equal. At last, two devices do what one device does.
 #
 # The mistake that you have just repaired is the most treacherous of the lesson: no error, no `nan`, and a good accuracy.
-# And it isn't the only one of its kind. A strategy adds up the gradients. *Whatever a replica does before that sum, it does alone, unless told otherwise*,
-# and the result may differ from that of one device. Batch normalization is the first of four examples:
+# And it isn't the only one of its kind. A strategy adds up the gradients, and only the gradients. *Whatever a replica does before that sum, it does alone, unless told otherwise*, so the result may differ from that of one device. Batch normalization is the first of four examples:
 #
 # | in your program | what each replica does alone | what helps |
 # | :--- | :--- | :--- |
 # | `BatchNormalization()` | normalizes its own rows, and keeps its own moving averages | `synchronized=True` |
 # | a mask, as of padded texts: `Masking`, `Embedding(mask_zero=True)` | divides the loss by the number of its own time steps that aren't masked | a custom training loop that divides by the number in the global batch |
 # | `clipnorm`, `clipvalue` or `global_clipnorm` of an optimizer | clips its own gradient, before the sum | a custom training loop that clips the sum, or tf_keras (Keras 2), which does |
-# | `Dropout` | chooses which units to drop, and all replicas choose the same: the first row of each replica loses the same units | tf_keras, in which each replica chooses others |
+# | `Dropout` | chooses which units to drop, and all replicas choose alike: the first row of each replica loses the same units | tf_keras, in which each replica chooses others |
 #
-# With padded texts, even the loss that `fit` and `evaluate` report is wrong, and the same number of examples doesn't help.
-# You write a *custom training loop* in {lesson:custom_training}.
+# Padded texts are the worst case: even if every replica gets equally many examples, the loss that `fit` and `evaluate` report is wrong. You write a *custom training loop* in {lesson:custom_training}.
 #
-# The page *What strategies get right* has nearly 300 features of Keras and `tf.distribute`, each tried as a program.
-# Look up there what your model uses, before you trust it.
+# The page *What strategies get right* lists nearly 300 features of Keras and `tf.distribute`, each tried in a small program. Before you trust your model, look up there what it uses.
 
 # %% note-unsynchronized [markdown]
 # Is it wrong to leave batch normalization unsynchronized?
@@ -617,7 +603,7 @@ print(f"apart by {apart(synced):.4f}")
 # %% scope-text [markdown]
 # ## What is made outside the scope
 #
-# There is one more way to go wrong, and it is just as quiet. What if something isn't made in the scope of the strategy?
+# There is one more way to go wrong, and it can be just as quiet. What if something isn't made in the scope of the strategy?
 
 # %% predict-count [markdown]
 # `counter = tf.Variable(0)` is made outside the scope.
@@ -645,12 +631,11 @@ outside = linear_model()
 outside.fit(numbers, numbers, batch_size=4, shuffle=False, verbose=0)
 print("weight", weight_of(outside))
 
-weight = outside.layers[0].kernel.value
-for copy in mirrored.experimental_local_results(weight):
-    print("a copy on", copy.device[-5:])
+copies = copies_of(outside.layers[0].kernel, mirrored)
+print("copies", len(copies))
 
 # %% outside-read [markdown]
-# The weight is right, 0.75. But there is one copy, on one device: the strategy took no part in this training.
+# The weight is right, 0.75. But there is only one copy of it: the strategy took no part in this training.
 # On a machine with two GPUs, you pay for a second GPU that does nothing.
 # So before a long run, look at a variable: it should have a copy on each device.
 
@@ -711,7 +696,7 @@ def train(strategy, make_model, x, y):
 check("strategies-mend", train)
 
 # %% chooser-text [markdown]
-# ## Which strategy is mine?
+# ## Which strategy do I need?
 #
 # So far we had one machine with several devices. For other hardware there are other strategies.
 # They differ in where the variables are, and in whether the devices wait for one another. The same color means the same data:
@@ -736,9 +721,8 @@ picture.timelines_picture()
 # %% timelines-read [markdown]
 # Nobody waits, so the work is done sooner. But it isn't the same training. Instead of three updates that each use the gradients of both devices, there are six that use only one.
 #
-# And look at the steps in red frames. While device 0 computes its step 2, device 1 changes the variables, even twice.
-# So when device 0 sends its gradient, that gradient is **stale**: it was computed from weights that have since changed.
-# Here, three gradients of six are stale. That is why one usually trains synchronously where all devices are about equally fast.
+# And look at the steps in red frames. While device 0 is still computing its second step, device 1 changes the variables, and not once but twice. So when device 0 sends its gradient, that gradient is **stale**: it was computed from weights that have since changed.
+# Here, three gradients of six are stale. If all devices are about equally fast, nobody waits long, so there is little to gain for this price, and most people train synchronously.
 #
 # Now you choose. You have two machines with four GPUs each, and a model that trains with `fit` of Keras 3.
 # Set the explorer to several GPUs and several machines. Which strategy does it give you, and what does it warn you of?
@@ -768,10 +752,10 @@ StrategyExplorer()
 # For an eager call, TensorFlow warns of `significant overhead`; this notebook keeps that warning quiet.
 
 # %% table-text [markdown]
-# For several machines, the explorer gives you `MultiWorkerMirroredStrategy`, and warns you that `fit` of Keras 3 fails under it. So its program has a custom training loop.
+# Set to several machines, the explorer gives you `MultiWorkerMirroredStrategy`, and warns you that `fit` of Keras 3 fails under it. So its program has a custom training loop.
 # In its picture, every GPU has a copy of all variables, and its own part of the batch; the striped gradients still have to be added up.
 #
-# So let's ask the question of this lesson for all strategies but that for TPUs, which we don't have. *Are the numbers still right?*
+# So let's put the question of this lesson to every strategy except `TPUStrategy`, since we have no TPU: *are the numbers still right?*
 # We tried them on the easiest case, two dense layers and full batches.
 # "Equals one device" means that losses and weights match those of one device, up to rounding.
 
@@ -779,13 +763,7 @@ StrategyExplorer()
 from course_lib import measured
 
 support = measured.load("strategies-support").support
-keras_3 = {}
-for name, cells in support.items():
-    keras_3[name] = {
-        "fit_keras_3": cells["fit_keras_3"],
-        "loop_keras_3": cells["loop_keras_3"],
-    }
-measured.table(keras_3)
+measured.table(support, columns=["fit_keras_3", "loop_keras_3"])
 
 # %% table-read [markdown]
 # Read the column of `fit` before you plan your cluster.
@@ -822,7 +800,7 @@ measured.table(keras_3)
 # - A healthy loss proves nothing. Compare the weights with those of one device, and look at the copies.
 #
 # In {lesson:custom_training}, you write the training loop yourself, and have to find out what it must divide by.
-# (You have an old program with Estimators? When you have read that lesson, {lesson:estimators} shows you how to get off them.)
+# (Do you have an old program that uses Estimators? After that lesson, {lesson:estimators} shows you how to get off them.)
 
 # %% score
 score("strategies")

@@ -25,6 +25,17 @@ def step_picture() -> Figure:
     return scheme_figure(title, [[batch], split, before, summed, after])
 
 
+def death_picture() -> Figure:
+    """Returns step 65 of the opening's training: how one replica's nan gets into both."""
+    names = _("replica 0"), _("replica 1")
+    alive = Line(_("1 review"), 0), Line(_("gradient of gamma: numbers"), 3, waits=True)
+    dead = Line(_("no review")), Line(_("gradient of gamma: nan"), 5, waits=True)
+    before = [Box(name, lines) for name, lines in zip(names, (alive, dead), strict=True)]
+    after = [Box(name, (Line(_("gamma: nan"), 5),)) for name in names]
+    summed = _("An all-reduce: numbers + nan = nan, on every replica")
+    return scheme_figure(_("Step 65: how the model died"), [before, summed, after])
+
+
 def normalization_picture() -> Figure:
     """Returns by which mean rows are normalized: on one device, on two replicas, and on synchronized ones."""
 
