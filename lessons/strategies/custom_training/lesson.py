@@ -47,8 +47,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # One device would take the mean of the four losses, 14 / 4 = 3.5, with the gradient 10 / 4 = 2.5.
 # With SGD and a learning rate of 0.4, $w$ goes from 3 to 3 − 0.4 · 2.5 = 2.
 #
-# The two replicas should get there, too. In {lesson:strategies}, you divided by the number of examples in the global batch, because the exercise said so.
-# That number is the **global batch size**; here it is 4. Let's divide by it once more, and then ask what would happen if you hadn't.
+# The two replicas should get there, too. In {lesson:strategies}, you divided by the number of examples in the global batch, as one device does. That number is the **global batch size**; here it is 4. Let's divide by it once more, and then see what happens if you don't.
 #
 # What one replica does with its part of the batch is a **replica step**. Look at the marked line:
 
@@ -82,21 +81,21 @@ def step_on_replica(x):
 
 
 # %% loop-text [markdown]
-# The loop of the next cell uses four methods of the strategy:
+# The loop needs three methods of the strategy:
 #
 # - `experimental_distribute_dataset` makes a **distributed dataset**, which splits each global batch into parts, one for each replica;
 # - `run` calls a replica step on every replica, each with its own part;
 # - `reduce` turns what the replicas return into one number. Here it adds up their shares of the loss.
-#   (`axis=None` tells it to add up over the replicas only.)
-# - `experimental_local_results` lists what the replicas return, in their order. It is here only to print it.
 
 # %% loop
 x = np.array([1, 2, 3, 4], "float32")
 batches = tf.data.Dataset.from_tensor_slices(x).batch(4)
 for parts in two.experimental_distribute_dataset(batches):
     shares = two.run(step_on_replica, args=(parts,))
+    # What each replica returned, only to print it
     for share in two.experimental_local_results(shares):
         print("share", share.numpy())
+    # No axis: add up over the replicas only
     loss = two.reduce("SUM", shares, axis=None)
     print("loss ", loss.numpy(), "  w", weight.numpy())
 
@@ -104,7 +103,7 @@ for parts in two.experimental_distribute_dataset(batches):
 # Each replica returns its **share** of the loss, which is what its examples add to the mean: 5 / 4 = 1.25 and 9 / 4 = 2.25. Together that is 3.5. The weight is 2, as on one device.
 # Its gradients were 3 / 4 and 7 / 4; the Keras optimizer has added them up over the replicas, to 2.5.
 #
-# Now comes the line that one writes without thinking, because it is right on one device: `tf.reduce_mean(losses)`.
+# Now for the line that everybody writes without thinking, because on one device it is right: `tf.reduce_mean(losses)`.
 # On a replica, it takes the mean of *this replica's* losses.
 #
 # The folded cell has the same step and the same loop as a function, `one_step`. Its argument `divide` takes the place of the marked line.
@@ -159,8 +158,7 @@ reveal("custom_training-own", weight)
 # With two replicas the gradient is twice what it should be; with four, it would be four times.
 #
 # The loss is doubled as well: the two means, 2.5 and 4.5, add up to 7 instead of 3.5. You may notice that, and change the `reduce` to `"MEAN"`.
-# But this only corrects the number that you print. The gradient is computed before, in the replica step, and that is where the mistake is.
-# (If you come from PyTorch: its DDP averages the gradients. There, a replica's own mean is right, as long as the parts are equal.)
+# But this only corrects the number that you print. The gradient is computed earlier, in the replica step, and that is where the mistake is.
 #
 # ## Why nobody notices
 #
@@ -229,7 +227,7 @@ def local_step(model, optimizer, images, labels):
     return share, logits
 
 
-def global_step(model, optimizer, images, labels):
+def right_step(model, optimizer, images, labels):
     with tf.GradientTape() as tape:
         logits = model(images, training=True)
         losses = cross_entropy(labels, logits)
@@ -291,11 +289,14 @@ from lessons.strategies.custom_training.picture import two_runs
 model, adam = build(four)
 wrong = train(model, adam, local_step)
 model, adam = build(four)
-right = train(model, adam, global_step)
+right = train(model, adam, right_step)
 
-for name, (losses, accuracies) in [("wrong", wrong), ("right", right)]:
-    print(name, "first loss", about(losses[0], 2.2, 9.4, digits=3))
-    print("      last accuracy", about(accuracies[-1], 0.4, 0.9))
+losses, accuracies = wrong
+print("wrong first loss", about(losses[0], 8, 10, digits=3))
+print("      last accuracy", about(accuracies[-1], 0.4, 0.9))
+losses, accuracies = right
+print("right first loss", about(losses[0], 2.2, 2.4, digits=3))
+print("      last accuracy", about(accuracies[-1], 0.4, 0.9))
 two_runs(wrong, right)
 
 # %% both-runs-read [markdown]
@@ -310,6 +311,11 @@ two_runs(wrong, right)
 # SGD hides nothing. With SGD you train at four times your learning rate, and you will wonder why a rate that worked on one GPU fails on four.
 #
 # So the mistake does no harm as long as you stay with Adam? It does none here, because all replicas have equally many images.
+
+# %% note-torch [markdown]
+# What if you come from PyTorch?
+#
+# Its DDP averages the gradients. There, a replica's own mean is right, as long as the parts are equal.
 
 # %% note-by-hand [markdown]
 # Why does this notebook split batches by hand?
@@ -360,20 +366,19 @@ two_runs(wrong, right)
 # %% reveal-empty
 x = np.array([1, 2, 3, 4, 5], "float32")
 loss, weight = one_step(four, x, tf.reduce_mean)
-is_nan = ""
+became_nan = []
 if np.isnan(loss):
-    is_nan = "loss"
+    became_nan.append("loss")
 if np.isnan(weight):
-    is_nan = is_nan + " weight"
-reveal("custom_training-empty", is_nan)
+    became_nan.append("weight")
+reveal("custom_training-empty", " ".join(became_nan))
 
 # %% empty-why [markdown]
 # So your curve has a hole at the end of each epoch, and the model trains on, with a wrong step.
 # Dividing by the global batch size is right here, too: over no examples a sum is 0, and so is its gradient.
-# (With ordinary batch normalization in the network it isn't: see the note.)
 #
 # But the global batch size is now 5, and not the 8 that you gave your dataset.
-# So the loop has to count the rows of each batch before the step. Each replica counts its own, and `reduce` adds up:
+# So the loop has to count the rows of each batch before the step. Each replica counts its own rows, and `reduce` adds up the counts:
 
 
 # %% count
@@ -387,18 +392,18 @@ size = four.reduce("SUM", counts, axis=None)
 print("global batch size", int(size))
 
 # %% note-onednn [markdown]
-# Which layers don't accept an empty part?
+# Which layers can't cope with an empty part?
 #
 # Convolutions, sometimes. On many processors TensorFlow 2.21 uses oneDNN, and there a convolution of no images has a wrong shape, so that the next convolution fails.
 # The course switches oneDNN off; your programs may leave it on.
-# Batch normalization doesn't accept one either, unless you ask for `synchronized=True`: in {lesson:strategies} you saw a model die of it.
+# Batch normalization accepts an empty part without a word, but unless you ask for `synchronized=True`, its answer is NaN: in {lesson:strategies} you saw a model die of it.
 # Choose batches that leave no part empty, or drop the last one (`drop_remainder=True`).
 
 # %% divided-heading [markdown]
 # ## What has been divided already?
 #
 # Your own losses are now divided by `size`, and that is right. But a loop contains more than your own losses:
-# metrics, loss objects of Keras, and penalties. Let's ask each of them what it has divided.
+# metrics, loss objects of Keras, and penalties. For each of them, let's ask: what has it divided already?
 #
 # We begin with metrics. On the two replicas, the shares of the loss were 1.25 and 2.25. Give these to a `Mean` metric,
 # and give the losses of the single examples to a second one:
@@ -425,7 +430,7 @@ print("Mean of the examples", float(of_examples.result()))
 # The second is 3.5. So feed a metric the losses of the single examples, and never a loss that you have divided.
 #
 # That is also how you evaluate. Our model, which has taken twenty right steps, gets 1,000 test images in batches of 270.
-# None of them falls into equal parts, and the last has only 190 images. By what do you divide its losses?
+# None of these batches splits evenly, and the last has only 190 images. What should you divide the losses by?
 
 # %% evaluate
 test_images = garments.test.features
@@ -450,7 +455,7 @@ print("metric ", about(mean_loss.result(), 0.9, 1.7, digits=3))
 print("at once", about(at_once, 0.9, 1.7, digits=3))
 
 # %% evaluate-read [markdown]
-# You divide by nothing. The metric counts the examples as they arrive, so it ends with 1.09, the mean over all 1,000. One device gets the same number in a single batch.
+# By nothing. The metric counts the examples as they arrive, so it ends with 1.09, the mean over all 1,000. One device gets the same number in a single batch.
 #
 # Loss objects of Keras are next. In {lesson:strategies}, the last example took half a step,
 # because Keras divided the mean over its part by the number of replicas.
@@ -518,7 +523,7 @@ loss_scaling_explorer.LossScalingExplorer(
 
 # %% scaling-read [markdown]
 # The explorer starts with a gradient of 18, where 4.5 is right: four times too large again.
-# Three of the other divisors are right for eight examples: the global batch size, the batch size that you gave the dataset, and Keras's default.
+# The other three are all right for eight examples: the global batch size, the batch size that you gave the dataset, and Keras's default.
 # With five examples, only the global batch size is still right. The squared error changes the losses and the gradients, and none of these verdicts.
 #
 # Penalties come last. A layer with `kernel_regularizer="l2"` adds its penalty to the list `layer.losses`, and so to `model.losses`.
@@ -549,6 +554,8 @@ for penalty in [whole_penalty, shared_penalty]:
 # %% penalty-read [markdown]
 # Forty weights of 1, times 0.01, the factor of `"l2"`, are a penalty of 0.4. Left whole, it counts four times: 1.6.
 # `tf.nn.scale_regularization_loss` adds up the list and divides by the number of replicas, and 0.4 is left.
+#
+# Two kinds of loss follow a rule of their own. Activity regularizers put losses into `model.losses`, too, but theirs are sums over the *examples*, so you divide them by the global batch size, like your own losses. And where a mask hides some of the tokens, you count tokens instead of examples: you divide by those that count, in the whole global batch. (The notes have the details.)
 
 # %% note-activity [markdown]
 # Is everything in `model.losses` divided by the replicas?
@@ -589,7 +596,7 @@ for penalty in [whole_penalty, shared_penalty]:
 # ## Your replica step
 #
 # **Exercise 1.** Write `replica_step`. You are handed the global batch size as `size`.
-# Together, the replicas must make exactly the update that one device would, however the batch is split, and with regularization of the weights or without.
+# However the batch is split, and whether or not the weights are regularized, the replicas together must make exactly the update that one device would make.
 # Return this replica's share of the loss, and the logits.
 #
 # `tf.nn.compute_average_loss(losses, global_batch_size=size)` adds up the losses and divides the sum by `size`, which is an integer.
@@ -652,14 +659,11 @@ def largest_difference(weights, others):
 from course_lib import yours_or_ours
 
 
-def off_by(step, rows, divisor=None):
+def off_by(step, rows, *divisor):
     model, optimizer = build(four, make_optimizer=sgd)
     x = share_out(four, images[:rows])
     y = share_out(four, labels[:rows])
-    arguments = (model, optimizer, x, y)
-    if divisor is not None:
-        arguments = (model, optimizer, x, y, divisor)
-    four.run(step, args=arguments)
+    four.run(step, args=(model, optimizer, x, y, *divisor))
     return largest_difference(
         model.get_weights(), reference_weights(rows)
     )
@@ -668,11 +672,11 @@ def off_by(step, rows, divisor=None):
 # Yours if it is right, ours otherwise
 your_step = yours_or_ours("custom_training-replica-step", replica_step)
 print("local_step   off by", about(off_by(local_step, 7), 0.05, 0.15))
+# Seven images, divided by seven
 print("replica_step off by", about(off_by(your_step, 7, 7), 0, 1e-5))
 
 # %% against-one-read [markdown]
-# After a single step, `local_step` is off by about 0.09. That is more than most of the weights themselves: more than four in five start between −0.06 and 0.06.
-# `replica_step` is off by rounding.
+# After a single step, `local_step` is off by about 0.09. That is larger than most of the weights themselves, of which more than four in five start between −0.06 and 0.06. `replica_step` is off by rounding.
 #
 # Do this with every step that you write: one step of SGD, unequal parts, and a reference step to compare with.
 
@@ -709,21 +713,21 @@ except RuntimeError as error:
     print(last_line(error))
 
 # %% accumulation-read [markdown]
-# Before they can add up their gradients, the replicas have to wait for one another; `merge_call` is TensorFlow's name for that meeting point.
+# Before they can add up their gradients, the replicas have to wait for one another, and `merge_call` is TensorFlow's name for that meeting point.
 # Keras puts it inside an `if`: *is it time to update?* And in a compiled function, TensorFlow refuses a meeting that some replicas might skip.
 # (The message suspects a nested `@tf.function`. Here there is none.)
 #
 # We can do without the `if`: one call of the replica step takes *all* micro-batches of a replica, and the replicas meet once, at its end.
 #
 # Where does the tape go? A tape keeps the activations until you ask it for the gradient.
-# One tape around all micro-batches would keep those of the whole batch, and save nothing. And by what does each micro-batch divide its losses?
+# One tape around all micro-batches would keep the activations of the whole part, and save nothing. And what does each micro-batch divide its losses by?
 
 # %% accumulated-exercise [markdown]
 # **Exercise 2.** Write `accumulated_step(model, optimizer, micro_batches, size)`, a replica step for micro-batches.
 # `micro_batches` is a Python list of pairs, images and labels, and `size` is the global batch size. A micro-batch may be empty.
 #
 # - For each micro-batch call the model and take the gradient. Add up the gradients, and let the optimizer apply them once.
-# - Let the replicas meet nowhere else: one of them may have fewer micro-batches than another.
+# - The replicas mustn't communicate anywhere else, because one may have fewer micro-batches than another and would leave it waiting.
 # - Return this replica's share of the loss. (Leave out the logits. The models of this exercise have no regularization losses.)
 
 # %% exercise-accumulated
@@ -763,8 +767,8 @@ your_accumulated = yours_or_ours(
 
 def in_three(model, optimizer, images, labels, divisor):
     micro_batches = []
-    for first in range(3):
-        micro_batches.append((images[first::3], labels[first::3]))
+    for start in range(3):  # every third image, from `start` on
+        micro_batches.append((images[start::3], labels[start::3]))
     return your_accumulated(model, optimizer, micro_batches, divisor)
 
 
@@ -773,7 +777,7 @@ for divisor in [2, 6, 23]:
     print(f"divided by {divisor:2}: off by", about(gap, 0, 2))
 
 # %% accumulated-read [markdown]
-# Only the global batch size agrees, as before. It makes no difference on which replica or in which micro-batch an example is.
+# Only the global batch size agrees, as before. It makes no difference which replica, or which micro-batch, an example lands in.
 # Divided by 6, the step is 23 / 6 ≈ 3.8 times as large as it should be; divided by 2, it is 11.5 times as large.
 #
 # A *penalty* is a different matter. Each micro-batch would compute the whole of it.
@@ -784,8 +788,7 @@ for divisor in [2, 6, 23]:
 #
 # Not quite. In a compiled function nothing orders the micro-batches: their forward passes don't depend on each other, so TensorFlow may run some side by side.
 # We measured 2,048 images in eight micro-batches, on two cores, with this lesson's network: 0.67 GB at once, and 0.22 GB with `accumulated_step`.
-# With oneDNN, which TensorFlow uses on many processors, it was 0.12 GB when each micro-batch waited for the sums of the one before, as in eager mode.
-# Without oneDNN, waiting changed nothing.
+# With oneDNN, making each micro-batch wait for the one before, as eager mode does, brought that down to 0.12 GB. Without oneDNN, waiting changed nothing.
 #
 # ```python
 # with tf.control_dependencies(sums):
@@ -797,15 +800,14 @@ for divisor in [2, 6, 23]:
 # %% answer [markdown]
 # ## The answer
 #
-# What has been divided already, and what is left for you to divide by? You have met every row of this table.
-# (The activity losses and the tokens were in the folded notes.)
+# What has been divided already, and what is left for you to divide by? You have met every row of this table:
 #
 # | in a replica step | has been divided by | you divide by |
 # | --- | --- | --- |
 # | losses of the single examples, also those of `reduction="none"` | nothing | the global batch size |
 # | the same, in a micro-batch | nothing | the global batch size |
 # | losses of tokens under a mask | nothing | the tokens that count, in the global batch |
-# | `tf.reduce_mean(losses)` | `reduce_mean`: the replica's own examples | the replicas, if all parts are equal; otherwise nothing mends it, so take the sum instead |
+# | `tf.reduce_mean(losses)` | `reduce_mean`: the replica's own examples | the number of replicas, if all parts are equal; if not, no divisor is right: use `reduce_sum` |
 # | a loss object with its default | Keras: the replica's own examples, and the replicas | nothing, and only equal parts are right |
 # | penalties of weights | nothing, and each replica has the whole | the replicas, and the micro-batches |
 # | activity losses that are sums over examples | nothing | the global batch size |
@@ -815,8 +817,7 @@ for divisor in [2, 6, 23]:
 # %% plain-heading [markdown]
 # ## The plain program
 #
-# [`custom_training.py`](../plain/custom_training.py) is this lesson without the course's library, with a distributed dataset and its one iterator:
-# it trains on four replicas, saves, resumes with a new model, and restores without a strategy.
+# [`custom_training.py`](../plain/custom_training.py) is this lesson without the course's library, with a distributed dataset and its one iterator. It trains on four replicas. It also saves and restores, which {lesson:own_steps} explains.
 
 # %% takeaways [markdown]
 # ## Takeaways

@@ -8,8 +8,7 @@
 # The two machines never talked to each other. In the settings of the cluster somebody had written `clusters` instead of `cluster`,
 # so each machine trained alone, on all the data. You paid for two machines and got the work of one.
 #
-# In this lesson you let two processes train together, and keep one question in mind: *is this still the training step of a single process?*
-# Half of the answer is to know who gets which example.
+# In this lesson you let two processes train together, and ask one question all the way: *is this still the training step of a single process?* Half of the answer lies in who gets which example.
 #
 # **After this lesson you can**
 #
@@ -35,9 +34,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # With several machines there is a process on each of them, called a **worker**, and all workers run *the same program*.
 # `MultiWorkerMirroredStrategy` joins them.
 #
-# You write this program into files here, and start it as two processes on this one machine.
-# TensorFlow sees no difference: it tells workers apart by their addresses.
-# The first cell makes a folder for the files:
+# You write this program into files here, and start it as two processes on this one machine. TensorFlow sees no difference, because it tells workers apart by their addresses. The folded cell makes a folder for the files:
 
 # %% folder tags=["known"]
 from pathlib import Path
@@ -52,7 +49,7 @@ for name in [*names, "rules", "blocks", "one_file"]:
     (programs / f"{name}.py").touch()
 
 # %% start-text [markdown]
-# Here is the beginning of the program. It makes the strategy, and prints which worker it is:
+# Here is the beginning of the program. It makes the strategy, and prints which worker it is, and of how many (each worker is one replica here). The two options say how long to train, and on how many examples:
 
 # %% start
 # %%writefile workers_programs/start.py
@@ -106,10 +103,7 @@ run(2, "start.py")
 # %% meet-read [markdown]
 # The two processes found each other: 0 of 2, and 1 of 2.
 #
-# The program must make the strategy before anything else of TensorFlow.
-# After a tensor, a model or a dataset it's too late:
-# `RuntimeError: Collective ops must be configured at program startup`.
-# In a notebook such things soon exist. That's why the training stands in a program here, and not in the cells.
+# The program must make the strategy before it uses anything else of TensorFlow. After a tensor, a model or a dataset it's too late: `RuntimeError: Collective ops must be configured at program startup`. In a notebook, one of these exists almost at once, which is why the training here is in a program of its own and not in the cells.
 
 # %% note-terminals [markdown]
 # How do I start them by hand?
@@ -131,10 +125,10 @@ run(2, "start.py")
 # ## One step on two workers
 #
 # Now let's train, on a task as small as can be: 96 patterns of 64 random numbers, of four kinds.
-# For each kind, 4 is added to one of the numbers, always the same one. A network with one hidden layer has to tell the kinds apart.
+# A pattern of kind 0 has 4 added to its first number, one of kind 1 to its second, and so on. A network with one hidden layer has to tell the kinds apart.
 # A global batch has 32 examples, so an epoch has three steps.
 #
-# Every worker runs these lines. So every worker makes *all* the examples, and, in the strategy's scope, its own copy of the model.
+# Every worker runs these lines, so every worker makes *all* the examples and, in the strategy's scope, its own copy of the model.
 # TensorFlow gives all copies the initial weights of worker 0. The seed isn't needed for that: it's there so that we can compare runs.
 
 # %% model
@@ -181,8 +175,7 @@ def batches(epoch):
 
 # %% step-text [markdown]
 # Now the step. A replica divides the sum of its losses by the size of the global batch, 32.
-# The optimizer adds up the gradients over all replicas, on all machines: that's the all-reduce.
-# (`apply_gradients` is the `apply` of {lesson:custom_training}, for pairs.)
+# The optimizer adds up the gradients over all replicas, on all machines: that's the all-reduce. (`apply_gradients` takes pairs, and otherwise does what `apply` did in {lesson:custom_training}.)
 # `reduce` adds up the loss and the number of examples, so that the program can print what went into a step:
 
 # %% step
@@ -209,9 +202,7 @@ def train_step(x, y):
     return loss, examples, mine
 
 # %% loop-text [markdown]
-# The loop counts the steps. `divmod` turns their number into the epoch and `at`, the number of its batches that are done.
-# In a run from the beginning `at` is 0 whenever an epoch starts, so `skip` skips nothing: only a run that is resumed in the middle of an epoch needs it.
-# `mine` holds the number of examples that this worker alone got:
+# The loop counts the steps. From that count, `divmod` works out which epoch we are in, and how many of its batches are behind us (`at`). Here `at` is always 0 and `skip` does nothing, but in {lesson:failures} a run is resumed in mid-epoch. `mine` holds the number of examples that this worker alone got:
 
 # %% loop
 # %%writefile workers_programs/loop.py
@@ -271,12 +262,11 @@ print("largest difference from alone:", about(gap, 0, 1e-6))
 # %% equal-read [markdown]
 # The two workers print the same loss, because it's the sum over both; the program wrote nine decimals, and all of them agree.
 # A process that is alone adds up the 32 losses in a different order, and rounds a little differently.
-# So yes: with these batches, it's the same step.
+# So with these batches, it is the same step.
 #
 # ## The mistake that trains
 #
-# Now look at that table the way you did on that morning. Do equal losses prove that the machines worked together?
-# Start both with the misspelled setting. `set_variables` replaces the `TF_CONFIG` of a task:
+# Now look at the table with the eyes of the person in the opening, the morning after. Do equal losses prove that the machines worked together? Start both with the misspelled setting. `set_variables` replaces the `TF_CONFIG` of a task:
 
 # %% misspelt
 import json
@@ -309,7 +299,7 @@ picture.running_picture(together=False)
 #
 # So the loss proves nothing. Look at two other places. The first line says **of 1**, where it should be *of 2*.
 # And of `examples 32`, this process alone had `mine 32`. In the right run, 16 and 16 added up to 32: that's the proof that two took part.
-# So let your program print both. Better still, let it refuse to train if the number of replicas isn't the one you pay for: the finished program will.
+# So let your program print both. Better still, let it refuse to train if the number of replicas isn't the one you expect, as the finished program will.
 #
 # Most other mistakes in `TF_CONFIG` raise an error, or wait for a machine that never comes.
 # The explorer builds the text for the cluster that you choose. Click on a task, and on a mistake:
@@ -323,20 +313,19 @@ ClusterExplorer(workers=2, servers=0, task="worker 0", chief=False)
 # Try *index counted from 1*: TensorFlow refuses it. It silently accepts *Evaluator in the cluster*.
 # An evaluator is a process that only evaluates the model. It doesn't belong in that list: {lesson:parameter_servers} says why.
 #
-# Does a worker act *as chief* here? Somebody has to write the checkpoints that count, and in a cluster without a task called `chief` that's worker 0. Our program saves none yet.
+# The explorer also says that worker 0 acts *as chief*. Somebody has to write the checkpoints that count, and in a cluster without a task called `chief` that's worker 0. Our program saves none yet.
 
 # %% rules-text [markdown]
 # ## Who gets which example?
 #
-# Every worker makes the same `tf.data` pipeline. `experimental_distribute_dataset` then decides which examples this worker gets.
-# `tf.data` calls that *sharding*, too, although no tensor is split. It goes by a *policy*, and the three main ones are:
+# Every worker makes the same `tf.data` pipeline. `experimental_distribute_dataset` then decides which examples this worker gets. (`tf.data` calls that *sharding*.) A *policy* tells it how. The three main ones are:
 #
 # - `FILE`: each worker reads files of its own.
 # - `DATA`: each worker reads everything, and keeps its part of each batch.
 # - `OFF`: each worker gets everything.
 #
 # To see who gets what, let's read numbers instead of patterns: 0 to 15, in four files, in global batches of 4.
-# Each worker prints its part of every batch behind the name of the policy, and `received_examples` collects these lines:
+# For every batch, each worker prints the policy's name and the numbers it received, and `received_examples` collects these lines:
 
 # %% rules
 # %%writefile workers_programs/rules.py
@@ -404,7 +393,7 @@ received.received_examples("DATA")
 # These are the batches of one process, each split in two. That's why the program above uses `DATA`: it can be compared with one process.
 # The price is that each worker also reads what the others use, and throws it away. With large data, you would rather have `FILE`.
 #
-# Mind that `DATA` goes by *positions*: worker 1 keeps the second half of each batch, whatever is in it.
+# Note that `DATA` cuts by *position*: worker 1 keeps the second half of each batch, whatever is in it.
 # If each worker shuffled with a seed of its own, some examples would come twice and others never. Last, `OFF`:
 
 # %% received-off
@@ -446,7 +435,7 @@ end = log.index("[[", start)
 print(textwrap.fill(log[start:end], 72))
 
 # %% one-file-read [markdown]
-# `AUTO` does *not* fall back to `DATA`. Worker 0 says what is wrong, and how to cure it: `DATA`, or more files. (As many files as workers are enough.)
+# `AUTO` does *not* fall back to `DATA`. Worker 0 says what is wrong, and how to cure it: `DATA`, or more files. (The message asks for more files than workers, but as many are enough.)
 #
 # But look at worker 1. It fails with an `UnavailableError`. Its log, which isn't shown here, says `Socket closed`, and not a word about files.
 # Whoever reads that log first will look for a fault in the network. When a cluster fails, read the logs of *all* workers, and look for the one that names a cause in your program.
@@ -463,8 +452,7 @@ print(textwrap.fill(log[start:end], 72))
 
 # %% blocks-text [markdown]
 # If none of these policies fits, split the data yourself.
-# `distribute_datasets_from_function` calls your function once on each worker, with an `InputContext`:
-# this is pipeline `input_pipeline_id` of `num_input_pipelines`.
+# `distribute_datasets_from_function` calls your function once on each worker. It passes an `InputContext`, which says how many pipelines there are (`num_input_pipelines`) and which one this is (`input_pipeline_id`).
 # Your function returns batches *for one replica*, and `context.get_per_replica_batch_size` gives you their size.
 # Here each worker takes a block of eight numbers:
 
@@ -517,9 +505,7 @@ check("workers-pipeline", worker_batches)
 # In {lesson:custom_training}, you counted the examples of a last, smaller batch, and divided by their number. Our program divides by 32, whatever comes.
 # How wrong is it, and would you notice?
 #
-# A run of the same program with one worker can't tell you, because it makes the same mistake.
-# So let's ask somebody who knows nothing of our step: `fit`, with the same model and the same batches.
-# It runs on one device, where no part can be smaller than another, and reports the mean loss of each batch:
+# A run of the same program with one worker can't tell you, because it makes the same mistake. So let's ask somebody who knows nothing of our step: `fit`, with the same model and the same batches. It runs on one device, where nothing is split. We call it once for each batch, so that it reports the mean loss of that batch:
 
 # %% fit
 import numpy as np
@@ -600,10 +586,7 @@ for step, mean in by_fit.items():
 # (Adam hides a part of that. Under SGD the whole update would be 6.4 times too small.)
 # From step 5 on, the weights of the program are no longer those of `fit`.
 #
-# You may divide by 32 on purpose: then each example of an epoch counts the same. But then it isn't the step of `fit`, and the printed loss is no mean.
-#
-# And look at the column in the middle. Alone, the same program divides by 32 as well, and prints the same 0.18.
-# Fewer machines that run the same code share its mistakes. So to prove a step, compare it with what you intended, computed some other way.
+# And look at the column in the middle. Alone, the same program divides by 32 as well, and prints the same 0.18. So running the same code on fewer machines can't show a mistake that the code makes there, too. To prove a step, compare it with what you intended, computed some other way.
 #
 # **Exercise 2.** Write `replica_loss(losses)`, so that the step is right for any batch, on any number of replicas.
 #
@@ -626,6 +609,11 @@ def replica_loss(losses):
 # %%
 check("workers-divisor", replica_loss)
 
+# %% note-on-purpose [markdown]
+# Can it be right to divide by 32?
+#
+# Yes, on purpose: then each example of an epoch counts the same. But it isn't the step of `fit`, and the printed loss is no mean.
+
 # %% workers-text [markdown]
 # In the program it's the same. One small all-reduce in each step counts the examples that are really there.
 # In `replica_step`, two lines are new, and the loss line has changed:
@@ -644,7 +632,7 @@ check("workers-divisor", replica_loss)
 #     raise ValueError(f"{workers} of {args.replicas} replicas")
 # ```
 #
-# It also has the timeout of the note below. Unfold the cell to read it from top to bottom:
+# It also gives up after five minutes if a machine doesn't come: the note below explains how. Unfold the cell to read the whole program:
 
 # %% workers tags=["known"]
 # %%writefile workers_programs/workers.py
@@ -773,7 +761,7 @@ gap = max(abs(two[step] - by_fit[step]) for step in by_fit)
 print("largest difference from fit:", about(gap, 0, 1e-5))
 
 # %% mended-read [markdown]
-# All eight losses agree, and `fit` knows nothing of workers, of shares or of our divisor.
+# All eight losses agree, although `fit` knows nothing of workers or of our divisor.
 #
 # The hardest case is a last batch of a single example, which nobody can split in two:
 
@@ -784,7 +772,7 @@ run(2, "workers.py", "--examples", 97, "--steps", 4, *expect)
 # In step 4, worker 1 has nothing: `mine 0`. It still takes part, with a sum of 0 and gradients of 0,
 # and both print the loss of the one example. A worker may come empty-handed, but it must not stay away: the others wait for it in the all-reduce.
 #
-# One thing is left: the night of the opening. Start the finished program with the misspelled setting, and tell it what you expect:
+# One thing is left: the mistake of the opening. Start the finished program with the misspelled setting, and tell it what you expect:
 
 # %% refused
 run_misspelled("workers.py", *expect)
