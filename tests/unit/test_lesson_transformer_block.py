@@ -45,7 +45,7 @@ def test_the_opening_has_the_numbers_of_a_large_block(cells):
     numbers = (math.prod(cells["large"][axis] for axis in cells["axes"][name]) for name in weights)
     gigabytes = 80 * 2 * sum(numbers) / 1e9
     assert (round(gigabytes), round(gigabytes / 8)) == (129, 16)
-    assert round(2 * 7 / 8 * cells["payload"]["model"] / 1e9) == 75
+    assert round(2 * 7 / 8 * cells["in_all"]["model"] / 1e9) == 75
 
 
 def test_the_picture_is_sound_and_has_the_four_all_reduces():

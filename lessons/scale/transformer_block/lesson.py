@@ -15,13 +15,12 @@
 # You could, with a pencil.
 # One question runs through this lesson: *what do devices exchange in a step of a transformer?*
 # A single rule answers it for every product in the network, forward and backward.
-# For two matrices, you know the rule from {lesson:communication}. Here you extend it to any product.
-# You also write attention yourself. Then you predict all the collectives of a training step, to the byte.
+# You know the rule for two matrices from {lesson:communication}. Here you extend it to any product, write attention yourself, and then predict every collective of a training step, to the byte.
 #
 # **After this lesson you can**
 #
 # - say what devices exchange for any product of a network, for its result and for its gradients;
-# - split a transformer block over devices, and explain why attention itself needs no exchange;
+# - split a transformer block over devices, and explain why the heads' own work needs no exchange;
 # - work out how many bytes a step of a large transformer exchanges, before you run it.
 #
 # **Time:** 35 minutes, without the part called *Optional*.
@@ -51,9 +50,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # Each sublayer adds its output to its input, as the residual connections of {lesson:communication} did.
 #
 # Our eight devices form a grid, `batch` 4 × `model` 2.
-# Along `batch`, the texts are divided among four pairs of devices, eight texts to a pair.
-# Along `model`, the two devices of a pair divide the block between them.
-# Here is what devices 0 and 1 hold of it:
+# Along `batch`, the texts are divided among four pairs of devices, eight texts to a pair. Along `model`, the two devices of a pair divide the block between them. This is what the first pair, devices 0 and 1, hold of it:
 
 # %% picture
 from lessons.scale.transformer_block.picture import block_picture
@@ -76,13 +73,13 @@ block_picture()
 #
 # Let's start with a single product, `x` times `up`.
 # Most tensors in a transformer have three or four axes. `tf.einsum` multiplies such tensors.
-# For that, each axis gets a letter. Here are ours:
+# For that, each axis gets an index letter, or *subscript*. Here are ours:
 
 # %% letters
 sizes = {
     "b": 32,  # texts in a batch
     "s": 10,  # tokens in a text
-    "t": 10,  # the tokens again, as those that are attended to
+    "t": 10,  # the tokens again, as those being attended to
     "v": 12,  # different tokens: the vocabulary
     "d": 32,  # features
     "h": 4,  # heads
@@ -93,7 +90,7 @@ splits = {"b": "batch", "h": "model", "f": "model"}
 
 # %% letters-read [markdown]
 # Take `bsd,df->bsf`. It multiplies `x`, with the axes `[b, s, d]`, by `up`, with the axes `[d, f]`.
-# The result has the axes `[b, s, f]`. The letter `d` is gone, because the product sums over the features.
+# The result has the axes `[b, s, f]`: the letter `d` is gone, because the product sums over the features.
 #
 # `splits` is our plan. The mesh dimension `batch` splits the texts, and `model` splits the heads and the hidden units.
 # No other axis is split. Let's make two random tensors with these layouts:
@@ -128,11 +125,11 @@ up = random_tensor("df")
 
 # %% product-text [markdown]
 # Training computes three tensors for every product. The forward pass computes its result.
-# In the backward pass, the next layer hands back the gradient of that result. From it come the gradients of the two factors.
+# In the backward pass, the next layer hands back the gradient of that result, and from this we compute the gradients of the two factors.
 #
 # Each of these gradients is a product, too: the gradient of `x`, for example, is the gradient of the result times `up`.
 # So `tf.einsum` can compute all three tensors. We have no next layer yet, so a random tensor stands in for what it hands back.
-# Which collectives does each of the three take?
+# Which collectives does each of the three need?
 
 # %% three-products
 gradient = random_tensor("bsf")
@@ -146,8 +143,7 @@ for equation, first, second in [
         print("  ", each)
 
 # %% three-products-read [markdown]
-# Each gradient takes an all-reduce, and the result takes none. Why?
-# Look at the letters that disappear at the arrow.
+# Each gradient needs an all-reduce. The result needs none. To see why, look at the letters that disappear at the arrow.
 #
 # - The result loses `d`: it sums over the features. A device has all features of its tokens, so it can finish the sum alone.
 # - The gradient of `x` loses `f`: it sums over the hidden units. But a device has only half of them.
@@ -197,7 +193,7 @@ for each in collectives(
 
 # %% down-read [markdown]
 # There it is: the 10,240 bytes are the result, 8 × 10 × 32 elements. The 8,192 bytes are the gradient of `down`.
-# The gradient of the hidden units takes no all-reduce. It is `bsd,fd->bsf`, and sums over `d`.
+# The gradient of the hidden units needs no all-reduce, because it is `bsd,fd->bsf`, which sums over `d`.
 #
 # So it doesn't matter whether a tensor is a result or a gradient. One rule covers all three:
 #
@@ -218,10 +214,9 @@ rule_picture()
 #
 # - The gradient of `x` lacks `f`. `model` splits `f`, so this gradient is all-reduced over `model`.
 # - The gradient of `up` lacks `b` and `s`. `batch` splits `b`, so this gradient is all-reduced over `batch`.
-# - The result lacks `d`. Nothing splits `d`, so the result takes no all-reduce.
+# - The result lacks `d`. Nothing splits `d`, so the result needs no all-reduce.
 #
-# The all-reduce of a result runs in the forward pass, that of a gradient in the backward pass.
-# Its payload is what one device holds of the tensor.
+# Results are all-reduced in the forward pass, gradients in the backward pass. In either case, the payload is the part of the tensor that one device holds.
 #
 # **Exercise 1.** Write `reduced_over(equation, splits)` for any product of two factors.
 # `equation` is the text that `tf.einsum` gets, and `splits` a dictionary such as ours.
@@ -253,7 +248,7 @@ check("transformer_block-added", reduced_over)
 #
 # It holds for all that you can write with such letters.
 # Adding a bias is `bsf,f->bsf`. The gradient of the bias lacks `b` and `s`, so it is all-reduced over `batch`.
-# A mean over the batch loses `b`, so it takes an all-reduce over `batch`, too.
+# A mean over the batch loses `b`, so it needs an all-reduce over `batch`, too.
 # A softmax sums over `t`, which our plan doesn't split.
 #
 # The rule assumes a consistent plan:
@@ -455,8 +450,7 @@ block_picture(exchanges=True)
 
 # %% exchanges-read [markdown]
 # Each sublayer has two all-reduces. The one at its output completes the result in the forward pass.
-# The one at its input completes a gradient in the backward pass.
-# (The picture leaves out RMSNorm. This gradient is that of the normalized input.)
+# The one at its input completes a gradient in the backward pass, that of the normalized input.
 #
 # Did you expect three all-reduces at the input of attention? `query`, `key` and `value` each contribute to the gradient of the *same* tensor,
 # and each contribution is a partial sum.
@@ -485,10 +479,9 @@ print("query:", 4 * elements, "bytes on a device")
 
 # %% by-hand-read [markdown]
 # The gradient of the input is all-reduced over `model`: that is one of the four that you have just met.
-# The gradient of `query` is all-reduced over `batch`, and its payload is 2,048 bytes. The queries themselves take no all-reduce.
+# The gradient of `query` is all-reduced over `batch`, and its payload is 2,048 bytes. The queries themselves need no all-reduce.
 #
-# Now do the same for the whole network. For that, we list its products.
-# Each row names the two factors and the result, and then gives the letters.
+# Now do the same for the whole network. For that, we list its products and, marked as such, two additions. Each row names the two factors and the result, and then gives the letters.
 # The last three rows are outside of the block: `embedding` and `position` turn each token and its position in the text into features,
 # and `unembedding` makes a logit for each of the 12 tokens of the vocabulary.
 
@@ -516,7 +509,7 @@ AROUND = [
 ]
 
 # %% elements-text [markdown]
-# In two of the rows, the second tensor is added and not multiplied. The rule holds for these rows as well:
+# The rule holds for the two additions as well:
 # `up_bias` is added for every text and every token, so its gradient sums over `b` and `s`.
 #
 # The rule says over which mesh dimensions a tensor is all-reduced. For the payload, we also need to know how much of the tensor a device holds.
@@ -539,33 +532,25 @@ print(4 * elements_held("dhk", sizes, mesh_sizes))
 # %% all-reduces-text [markdown]
 # There are the 2,048 bytes of `query` again. Now go through the rows. Each of them has three tensors that may need an all-reduce.
 #
-# Three products read `normed_1`, but its gradient is all-reduced once.
-# A dictionary sees to that: a tensor is stored only once for a mesh dimension.
+# Three products read `normed_1`, but its gradient is all-reduced only once. So we collect the payloads in a dictionary whose keys are the tensor and the mesh dimension: the second and the third time, the same entry is overwritten.
 
 
 # %% all-reduces
 def all_reduces(operations, sizes, mesh_sizes):
     payloads = {}
     for first, second, result, equation in operations:
-        factors, in_result = equation.split("->")
-        in_first, in_second = factors.split(",")
-        of_first, of_second, of_result = rule(equation, splits)
-
-        for dim in of_first:
-            elements = elements_held(in_first, sizes, mesh_sizes)
-            payloads[f"gradient of {first}", dim] = elements
-        for dim in of_second:
-            elements = elements_held(in_second, sizes, mesh_sizes)
-            payloads[f"gradient of {second}", dim] = elements
-        for dim in of_result:
-            elements = elements_held(in_result, sizes, mesh_sizes)
-            payloads[result, dim] = elements
+        names = [f"gradient of {first}", f"gradient of {second}", result]
+        tensors = equation.replace("->", ",").split(",")
+        reduced = rule(equation, splits)
+        for name, tensor, dims in zip(names, tensors, reduced):
+            for dim in dims:
+                elements = elements_held(tensor, sizes, mesh_sizes)
+                payloads[name, dim] = elements
     return payloads
 
 
 # %% predicted-text [markdown]
-# The rows lack one sum that is split: the loss is a mean over the texts, so it is all-reduced over `batch`. It is a single number.
-# Nothing else in the network takes a collective. Softmax, `gelu`, the means of RMSNorm and the residual connections sum over no letter that is split.
+# One sum isn't in our rows. The loss is a mean over the texts, and these are split, so the loss, a single number, is all-reduced over `batch`. Nothing else in the network needs a collective. Softmax, `gelu`, the means of RMSNorm and the residual connections sum over no letter that is split.
 #
 # Here is everything that we expect:
 
@@ -702,10 +687,8 @@ BlockExplorer()
 # There are four such lines in our list, and there were four in the observed one.
 
 # %% lanes-read [markdown]
-# The short bands run over `model` and join the two devices of a pair.
-# Two of them belong to the forward pass, and two to the backward pass.
-# In the forward pass, both devices have to wait for the sum, because the next operation needs all of it.
-# In the backward pass, a device could spend the wait computing the gradient of a weight, as Megatron-LM does.
+# The short bands run over `model` and join the two devices of a pair, two in the forward pass and two in the backward pass. In the forward pass, both devices have to wait for the sum, because the next operation needs all of it. In the backward pass, a device could spend the wait computing the gradient of a weight, as Megatron-LM does.
+#
 # The long bands run over `batch`. Most of them are gradients of weights, and nobody needs those before the update.
 #
 # The explorer also adds up what a device sends: 85,126 bytes in the whole step.
@@ -728,15 +711,16 @@ large = {
     "k": 128,
     "f": 32768,
 }
-payloads = all_reduces(BLOCK, large, {"batch": 8, "model": 8})
+in_a_block = all_reduces(BLOCK, large, {"batch": 8, "model": 8})
 
-# 80 blocks, 2 bytes an element
-payload = {"model": 0, "batch": 0}
-for (name, dim), elements in payloads.items():
-    payload[dim] += 80 * 2 * elements
+BLOCKS = 80
+BYTES = 2  # of an element
+in_all = {"model": 0, "batch": 0}
+for (name, dim), elements in in_a_block.items():
+    in_all[dim] += BLOCKS * BYTES * elements
 
 for dim in ["model", "batch"]:
-    print(f"over {dim}: {payload[dim] / 1e9:.1f} GB")
+    print(f"over {dim}: {in_all[dim] / 1e9:.1f} GB")
 
 # %% sent-text [markdown]
 # These are the payloads. What does a GPU send? In a ring of eight, it is 2 · 7/8 times the payload ({lesson:all_reduce}):
@@ -746,22 +730,20 @@ from lessons.scale.transformer_block.picture import sent_picture
 
 sent = {}
 for dim in ["model", "batch"]:
-    sent[dim] = 2 * 7 / 8 * payload[dim]
+    sent[dim] = 2 * 7 / 8 * in_all[dim]
 
 sent_picture(sent)
 
 # %% large-read [markdown]
-# There are the 75 GB. Each block takes its four all-reduces over `model`, so 80 blocks take 320.
+# There are the 75 GB. Each block runs its four all-reduces over `model`, so 80 blocks run 320.
 # Each of these carries 8,192 tokens with 8,192 features, which is 134 MB. Together they carry 42.9 GB, and a GPU sends 1.75 times as much.
 #
 # The gradients of the weights that a GPU holds take 16.1 GB. To add them up over `batch`, it sends 28 GB.
 # That is not even half of 75, and these gradients are more patient: nobody needs them before the end of the step.
 #
-# They also don't grow with the batch. Say that each group works on four texts in a step, one after another, and adds up their gradients before it exchanges them.
-# Over `batch`, a GPU then still sends 28 GB. Over `model`, it sends four times 75 GB, which is 300.
+# Nor do they grow with the batch. Suppose each group works through four texts in a step, one after the other, and exchanges only the sum of their gradients. Over `batch`, a GPU then still sends 28 GB. Over `model`, it sends four times 75 GB, which is 300.
 #
-# So it is tensor parallelism that needs the fast links inside a node.
-# It exchanges activations in the middle of each pass, and the next layer can't begin without them.
+# So it is tensor parallelism that needs the fast links inside a node, because it exchanges activations in the middle of each pass, and the next layer can't begin without them.
 #
 # Would more devices along `model` bring the 75 GB down?
 
@@ -789,13 +771,12 @@ reveal(
 
 # %% wider-sent
 # A ring of sixteen sends 2 * 15 / 16 times the payload
-print(f"{2 * 15 / 16 * payload['model'] / 1e9:.1f} GB")
+print(f"{2 * 15 / 16 * in_all['model'] / 1e9:.1f} GB")
 
 # %% wider-read [markdown]
 # So sixteen devices don't bring the 75 GB down. Each of them even sends a little more, 80.5 GB: the payload is the same, and the ring is longer.
 #
-# That is the trouble with tensor parallelism. Twice as many devices leave each of them half as much to hold and to compute.
-# But what each of them has to exchange doesn't get less.
+# That is the trouble with tensor parallelism. With twice as many devices, each holds and computes half as much, but what each has to exchange doesn't shrink.
 
 # %% note-heads [markdown]
 # How many devices can share the heads?
@@ -804,16 +785,16 @@ print(f"{2 * 15 / 16 * payload['model'] / 1e9:.1f} GB")
 #
 # `'tf.DTensorLayout' op requires dimension 1 to be divisible by sharding specified in DTensorLayout, but got dimension size=4 is not divisible by number of shards in layout for this dimension=8.`
 #
-# You could split `k` as well. But the scores sum over `k`, so by your rule they would take an all-reduce.
+# You could split `k` as well. But the scores sum over `k`, so by your rule they would need an all-reduce.
 # Usually you stop earlier, where the node and its fast links end.
 
 # %% note-blocks [markdown]
-# Is your block a different one?
+# Is your block different?
 #
 # Apply your rule to it. Four examples:
 #
 # - **SwiGLU.** Today's feed-forward networks often have a third matrix: `silu(x @ gate) * (x @ up)`, and then `down`.
-#   `gate` is split as `up` is, and reads the same tensor. So a step still takes four all-reduces over `model`.
+#   `gate` is split as `up` is, and reads the same tensor, so a step still needs four all-reduces over `model`.
 # - **Grouped-query attention.** In Llama 3 70B, the 64 heads share 8 keys and 8 values. So `key` and `value` are smaller, but the four all-reduces carry as much as before.
 #   Beyond eight devices along `model`, keys and values have to be copied.
 # - **The vocabulary.** `model` can split `v`, too. Then the embedding's result sums over `v`, and so do
@@ -917,7 +898,7 @@ report("with FSDP", fsdp_model, fsdp_observed)
 # What does that mean for the network of the opening?
 # Each of its 64 GPUs would hold 2 GB of weights instead of 16.
 # An all-reduce in a ring is two passes, a reduce-scatter and an all-gather. So the 28 GB over `batch` are two passes of 14 GB.
-# FSDP makes three passes, two all-gathers of the weights and a reduce-scatter of their gradients. That makes 42 GB. The 75 GB over `model` stay.
+# FSDP makes three passes, two all-gathers of the weights and a reduce-scatter of their gradients. That makes 42 GB. The 75 GB over `model` remain.
 #
 # Do both plans compute the same? To find out, we need something that the network can learn.
 # At every position of a text, it must predict the token *before* it. At the first position, it must predict the last token of the text.
@@ -1034,7 +1015,7 @@ print("largest difference", about(max(differences), 0, 1e-4))
 
 # %% code-heading [markdown]
 # The plan is a mesh and a dictionary of names, so you can take it to a different library.
-# In JAX, the dictionary is used like this (`"PyTorch"` works as well):
+# Here is the JAX code that uses the dictionary. (Ask for `"PyTorch"` if you prefer.)
 
 # %% code
 from course_lib import MeshSpec, Plan, code_of
@@ -1067,9 +1048,9 @@ print(program[program.index("def layout") :])
 # ## Takeaways
 #
 # - The result of a product and the gradients of its two factors are sums over the letters that they lack. If such a letter is split, an all-reduce must complete the sum.
-# - A transformer block that is split by its heads and its hidden units takes four all-reduces over `model`: two forward, two backward.
+# - A transformer block that is split by its heads and its hidden units needs four all-reduces over `model`: two forward, two backward.
 #   Each carries the features of all tokens, however many devices share the block.
-# - No head needs another head, so attention itself exchanges nothing.
+# - No head needs another head, so the heads' own work, from the scores to what each token receives, exchanges nothing.
 #
 # Puzzles 8 to 12 on the page *Puzzles* split such a transformer.
 #
