@@ -542,7 +542,7 @@ for epoch in range(2):
 # %% predict-last [markdown]
 # Two workers train on 101 examples, in global batches of 32, so that the last batch of an epoch has 5.
 # Each replica divides the sum of its own losses by 32, and the shares of both are added up.
-# How many times too small is the loss of that last step, and so its gradients?
+# By what factor are the loss of that last step, and its gradients, too small?
 #
 # - [ ] `1.0` not at all: it is right
 #   It would be, if each replica divided by the examples of this batch.
