@@ -539,7 +539,8 @@ print(4 * elements_held("dhk", sizes, mesh_sizes))
 def all_reduces(operations, sizes, mesh_sizes):
     payloads = {}
     for first, second, result, equation in operations:
-        names = [f"gradient of {first}", f"gradient of {second}", result]
+        names = [f"gradient of {first}", f"gradient of {second}"]
+        names.append(result)
         tensors = equation.replace("->", ",").split(",")
         reduced = rule(equation, splits)
         for name, tensor, dims in zip(names, tensors, reduced):
