@@ -137,7 +137,7 @@ class Model(tf.Module):
         self.squares = {}
         for name, value in values.items():
             zeros = np.zeros_like(value)
-            layout = layouts.get(name)
+            layout = layouts[name]
             self.weights[name] = variable(value, layout)
             self.means[name] = variable(zeros, layout)
             self.squares[name] = variable(zeros, layout)
@@ -186,8 +186,8 @@ def train(layouts, folder, steps, batch_size=64, learning_rate=3e-3):
         for step in range(int(done), int(done) + steps):
             epoch, batch = divmod(step, steps_per_epoch)
             rows = slice(batch * batch_size, (batch + 1) * batch_size)
-            x = place(train_x[rows], layouts.get("x"))
-            y = place(train_y[rows], layouts.get("y"))
+            x = place(train_x[rows], layouts["x"])
+            y = place(train_y[rows], layouts["y"])
             number = np.float32(step + 1)
             loss, accuracy = train_step(model, x, y, number, rate)
             done.assign(step + 1)
@@ -204,7 +204,7 @@ def train(layouts, folder, steps, batch_size=64, learning_rate=3e-3):
     manager.save()
 
 
-LAYOUTS = {"one": {}}  # one device: ordinary tensors and variables
+LAYOUTS = {"one": dict.fromkeys(axes)}  # one device: no layouts
 for name, dims in meshes.items():
     mesh = dtensor.create_mesh(dims, device_type="CPU")
     LAYOUTS[name] = make_layouts(axes, splits, mesh)

@@ -44,7 +44,7 @@ def test_a_run_saved_on_any_mesh_goes_on_on_any_other_as_on_one_device(tmp_path)
     lesson = program("any_mesh")
     wide = dtensor.create_mesh([("model", 3), ("batch", 2)], devices=[f"CPU:{at}" for at in range(6)])
     lesson.LAYOUTS["six"] = lesson.make_layouts(lesson.axes, lesson.splits, wide)
-    one = [record["loss"] for record in lesson.train({}, str(tmp_path / "one"), 15)]
+    one = [record["loss"] for record in lesson.train(lesson.LAYOUTS["one"], str(tmp_path / "one"), 15)]
     moved = []
     for name in ("model", "six", "spatial", "one", "data"):
         moved += [record["loss"] for record in lesson.train(lesson.LAYOUTS[name], str(tmp_path / "moved"), 3)]
@@ -53,10 +53,10 @@ def test_a_run_saved_on_any_mesh_goes_on_on_any_other_as_on_one_device(tmp_path)
 
 def test_a_renamed_weight_is_named_before_anything_is_restored(tmp_path, monkeypatch):
     lesson = program("any_mesh")
-    list(lesson.train({}, str(tmp_path), 1))
+    list(lesson.train(lesson.LAYOUTS["one"], str(tmp_path), 1))
     monkeypatch.setattr(lesson, "values", {"V1": np.zeros((1200, 48), "float32")})
     with pytest.raises(ValueError, match="V1 is missing in"):
-        next(lesson.train({}, str(tmp_path), 1))
+        next(lesson.train(lesson.LAYOUTS["one"], str(tmp_path), 1))
 
 
 def test_one_wrong_shape_loses_all_values_and_the_lesson_s_guard_refuses_it_before(tmp_path, monkeypatch):

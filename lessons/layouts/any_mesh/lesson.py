@@ -6,11 +6,11 @@
 #
 # Are the three weeks lost? Or *can a run move to another mesh?*
 #
-# In {lesson:whole_game} a run moved once, and each of its losses was that of one device, up to rounding.
+# In {lesson:whole_game} a run moved once, and its losses were those of one device, up to rounding.
 # Now you find out how that is possible. You look into the file, and put together by hand what a device needs from it.
+# You see how a program can lose its values while the usual checks pass, and guard your own against it.
 # Then you send one run over four meshes, and finally to a single device.
-# Along the way, two variables lose their values, and the usual checks don't notice.
-# And once a run can go anywhere, you have to choose: which mesh should it go to?
+# And because a run that can go anywhere has to go somewhere, the second half asks which mesh to choose.
 #
 # **After this lesson you can**
 #
@@ -34,8 +34,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## A run on 4 × 2
 #
 # This is the run that you know: reviews, a network of 1,200 → 48 → 2, and Adam written by hand.
-# The next four cells are almost those of {lesson:a_run}: here all the reviews are for training, and the layouts come later.
-# They are folded, and you need only run them.
+# The next four cells are folded, so just run them. They are those of {lesson:a_run},
+# except that all the reviews are for training, and that the layouts come later.
 
 # %% data tags=["known"]
 import numpy as np
@@ -129,7 +129,7 @@ class Model(tf.Module):
         self.squares = {}
         for name, value in values.items():
             zeros = np.zeros_like(value)
-            layout = layouts.get(name)
+            layout = layouts[name]
             self.weights[name] = variable(value, layout)
             self.means[name] = variable(zeros, layout)
             self.squares[name] = variable(zeros, layout)
@@ -140,8 +140,7 @@ class Model(tf.Module):
 #
 # Where do the layouts come from? As in {lesson:splitting_the_model}, every axis has a name,
 # and `splits` says which mesh dimension splits it.
-# There is one difference. A mesh need not have all the dimensions that `splits` names:
-# if one is missing, the axis that it would have split stays whole.
+# There is one difference: if `splits` names a dimension that a mesh doesn't have, the axis simply stays whole.
 # That takes one `if`, and then a single dictionary serves every mesh:
 
 # %% layouts
@@ -169,19 +168,20 @@ def make_layouts(axes, splits, mesh):
     return layouts
 
 
-grid_mesh = dtensor.create_mesh(
+four_by_two_mesh = dtensor.create_mesh(
     [("batch", 4), ("model", 2)], device_type="CPU"
 )
-grid = make_layouts(axes, splits, grid_mesh)
+four_by_two = make_layouts(axes, splits, four_by_two_mesh)
 
-for tensor, layout in grid.items():
+for tensor, layout in four_by_two.items():
     print(tensor, layout.sharding_specs)
 
 # %% train-text [markdown]
-# On this mesh `features` stays whole, because no dimension is called `feature`.
+# On this mesh `features` stays whole, because no dimension is called `feature`. A later mesh will have one.
 # The hidden units are split, so `W1` has two shards, a left and a right half, and four devices hold each of them.
 #
-# You wrote `newest` in {lesson:a_run}: it finds the newest checkpoint that is whole. It is folded, too.
+# The next cell is folded, too. It is the `newest` that you wrote in {lesson:a_run},
+# which finds the newest checkpoint that is complete.
 
 # %% newest tags=["known"]
 from pathlib import Path
@@ -202,7 +202,7 @@ def newest(folder):
 
 
 # %% resume-text [markdown]
-# If there is a checkpoint, a run goes on from it, *whatever layouts the model has now*:
+# If there is a checkpoint, a run resumes from it, *whatever layouts the model has now*:
 
 
 # %% resume
@@ -214,7 +214,7 @@ def resume(checkpoint, folder):
 
 
 # %% train-loop [markdown]
-# Finally we need the loop. It is simpler than that of {lesson:a_run}: nothing is shuffled, and the learning rate is constant.
+# Last comes the loop. It is simpler than that of {lesson:a_run}, because nothing is shuffled and the learning rate is constant.
 # It saves after every epoch, and once more when it ends or is stopped:
 
 
@@ -234,8 +234,8 @@ def train(layouts, folder, steps, batch_size=64, learning_rate=3e-3):
         for step in range(int(done), int(done) + steps):
             epoch, batch = divmod(step, steps_per_epoch)
             rows = slice(batch * batch_size, (batch + 1) * batch_size)
-            x = place(train_x[rows], layouts.get("x"))
-            y = place(train_y[rows], layouts.get("y"))
+            x = place(train_x[rows], layouts["x"])
+            y = place(train_y[rows], layouts["y"])
             number = np.float32(step + 1)
             loss, accuracy = train_step(model, x, y, number, rate)
             done.assign(step + 1)
@@ -261,19 +261,21 @@ import tempfile
 from course_lib import live
 
 folder = tempfile.mkdtemp()
-on_grid = await live(train(grid, folder, 40), steps=200)
+first_run = await live(train(four_by_two, folder, 40), steps=200)
 
 # %% first-run-read [markdown]
 # The folder now has a checkpoint, and the model is gone, because it existed only inside `train`.
 # The file is all that is left of the run.
 #
 # ## What is in the file?
+#
+# On the mesh, everything was there more than once. How much of that went into the file?
 
 # %% predict-disk [markdown]
 # A model and its optimizer lie on eight devices, as 4 × 2.
 # Nearly all of their bytes are in matrices that are split into two halves, and each half lies on four devices.
-# They are saved. About how many times as many bytes do the data files have as the model and the optimizer take
-# on one device without a mesh?
+# They are saved. On one device, without a mesh, the model and the optimizer would take a certain number of bytes.
+# About how many times that number are in the data files?
 #
 # - [ ] `0.5`
 #   This is what one device holds. But then half of each matrix would be missing.
@@ -296,7 +298,7 @@ for value in values.values():
 reveal("any_mesh-disk", round(on_disk / counted_once))
 
 # %% files-text [markdown]
-# Which files are there?
+# Which files are these?
 
 # %% files
 for file in sorted(Path(folder).glob("ckpt-*")):
@@ -304,15 +306,16 @@ for file in sorted(Path(folder).glob("ckpt-*")):
     print(f"{file.name:28} {kilobytes:4.0f} kB")
 
 # %% files-read [markdown]
-# The list doesn't show who wrote what, so here it is.
-# Device 0 wrote one of the two large files. It has the left half of `W1`, the upper half of `W2`, their slots,
+# The two large files have 346 kB each. Together that is three times the 231 kB of the weights,
+# so each weight and its two slots are there exactly once.
+# Device 0 wrote one of them. It has the left half of `W1`, the upper half of `W2`, their slots,
 # and the variables that aren't split, such as `b2`.
-# Device 1 wrote the other one, which has the other halves.
-# Devices 2 to 7 wrote nothing, because they hold copies. The tiny data file has the step number,
+# Device 1 wrote the other one, with the other halves.
+# Devices 2 to 7 wrote nothing, because they hold copies. The tiny data file has the step number
 # and the names of the program's objects.
 #
-# The most interesting file is the last one. The **index** records each variable's full shape.
-# For each shard that was stored, called a *block*, it also records which slice of the variable this is, and which file holds it.
+# The most interesting file is the last one. This **index** records each variable's full shape.
+# And for each piece that was stored, called a *block*, it says which slice of the variable it is, and which file it is in.
 # Let's ask it for the variables:
 
 # %% index
@@ -323,40 +326,43 @@ for key, shape in tf.train.list_variables(latest):
 
 # %% index-read [markdown]
 # `W1` is listed with its global shape, 1,200 × 48, although no file has more than half of it.
-# What the index does *not* have is a mesh. It says neither that there were eight devices, nor that they stood as 4 × 2.
+# What the index does *not* have is a mesh. It says neither that there were eight devices, nor that they were arranged as 4 × 2.
 #
-# So any mesh can come and take what it needs. That is called **resharding**. Here is `W1`, in the file and on three meshes.
-# Equal colors are equal data, and the numbers are devices:
+# So any mesh can come and take what it needs. That is called **resharding**.
+# Let's have two more meshes that want `W1`, one of 2 × 4 and one of only three devices:
 
-# %% file-picture
-from lessons.layouts.any_mesh.picture import file_picture
-
-tall_mesh = dtensor.create_mesh(
+# %% more-meshes
+two_by_four_mesh = dtensor.create_mesh(
     [("batch", 2), ("model", 4)], device_type="CPU"
 )
-tall = make_layouts(axes, splits, tall_mesh)
+two_by_four = make_layouts(axes, splits, two_by_four_mesh)
 
 three_mesh = dtensor.create_mesh(
     [("model", 3)], devices=["CPU:0", "CPU:1", "CPU:2"]
 )
 three = make_layouts(axes, splits, three_mesh)
 
-file_picture(
-    (1200, 48), grid["W1"], [grid["W1"], tall["W1"], three["W1"]]
-)
+# %% file-picture-text [markdown]
+# Here is `W1`, in the file and on the three meshes. Equal colors are equal data, and the numbers are devices:
+
+# %% file-picture
+from lessons.layouts.any_mesh.picture import file_picture
+
+written = four_by_two["W1"]
+readers = [four_by_two["W1"], two_by_four["W1"], three["W1"]]
+file_picture((1200, 48), written, readers)
 
 # %% file-picture-read [markdown]
 # The first mesh gets back what it wrote. On 2 × 4, each device needs half of a stored half.
 # With three devices it gets interesting: the middle third lies across the border of the two blocks.
-# Device 1 needs the end of one block and the beginning of the other.
+# So device 1 needs the end of one block and the beginning of the other.
 #
 # **Exercise 1.** Be device 1.
 # Write `read_columns(stored, first, stop)`. It returns the columns from `first` up to, but not including, `stop`.
 # `stored` is a list of blocks, in any order. Each is a pair `(start, block)`:
 # `block` is an array, and `start` is the number of its first column in the whole matrix, counted from 0.
 # Don't put the whole matrix together first: a device may be too small for it.
-# (The check also tries a matrix with far more columns than fit into memory.
-# There, `stored` holds just a few blocks, one of them nowhere near your columns.)
+# (The check includes a matrix too wide for memory, of which `stored` has only a few blocks.)
 
 
 # %% exercise-columns
@@ -391,9 +397,8 @@ print(np.sum(middle != values["W1"][:, 16:32]), "numbers differ")
 
 # %% restore-text [markdown]
 # TensorFlow does this job for each device and each variable.
-# It is less thrifty than our solution: even for a part of a stored block, it reads the whole block.
-# (You will see what that costs.) Does every number arrive?
-# We restore the file under three meshes. Then we compare `W1` on each device with `W1` in the file.
+# It is less frugal than our solution: to get a part of a block, it reads all of it. Does every number arrive?
+# We restore the file under the three meshes, and compare `W1` on each device with `W1` in the file.
 # To see the copies as they are, we look at them with `value()`, as in {lesson:one_step}:
 
 # %% restore
@@ -401,27 +406,29 @@ key = "model/weights/W1/.ATTRIBUTES/VARIABLE_VALUE"
 in_file = tf.train.load_variable(latest, key)
 
 
-def differing(layouts):
+def restored_W1(layouts):
     model = Model(layouts)
-    restored = tf.train.Checkpoint(model=model).read(latest)
-    restored.expect_partial()  # we leave out the step number
+    status = tf.train.Checkpoint(model=model).read(latest)
+    status.expect_partial()  # we leave out the step number
+    return model.weights["W1"]
 
+
+def differing(layouts):
+    found = dtensor.unpack(restored_W1(layouts).value())
     wanted = dtensor.unpack(shard(in_file, layouts["W1"]))
-    found = dtensor.unpack(model.weights["W1"].value())
     count = 0
-    for device in range(len(found)):
-        different = wanted[device].numpy() != found[device].numpy()
-        count += np.sum(different)
+    for ours, theirs in zip(found, wanted):
+        count += np.sum(ours.numpy() != theirs.numpy())
     return count
 
 
-print("4 x 2:", differing(grid))
-print("2 x 4:", differing(tall))
+print("4 x 2:", differing(four_by_two))
+print("2 x 4:", differing(two_by_four))
 print("three:", differing(three))
 
 # %% restore-read [markdown]
 # No number differs, on any device: `W1` is the same to the last bit.
-# We don't compare the other variables in this way. But the run will go on from them, and we will compare its losses.
+# We don't compare the other variables in this way, because the run will go on from them, and its losses will tell.
 #
 # ## Without a whole copy
 #
@@ -431,7 +438,7 @@ print("three:", differing(three))
 # So let's save something bigger: 67 MB, split into eight shards on our 4 × 2.
 
 # %% big
-layout = dtensor.Layout(["batch", "model"], grid_mesh)
+layout = dtensor.Layout(["batch", "model"], four_by_two_mesh)
 big = dtensor.DVariable(
     shard(np.zeros((4096, 4096), "float32"), layout)
 )
@@ -444,10 +451,17 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
 
 # %% big-read [markdown]
 # Eight of the nine files have 8.4 MB: each device wrote one.
-# The other one, which is nearly empty, has the names of the program's objects.
-# No file has the whole matrix, and no device had to hold it.
+# The other one is nearly empty, and has only the names of the program's objects.
+# So no file has the whole matrix, and no device had to hold it.
 #
-# But could a whole copy have been in memory for a moment? We measured it, with a matrix of 268 MB that was saved in eight blocks.
+# Reading needs no whole copy either, as long as the stored *blocks* are small.
+# A device that needs a part of a block reads all of it, and a matrix that was saved under data parallelism is a single block.
+# So the danger lies in large blocks, not in large matrices.
+
+# %% note-memory [markdown]
+# How much memory does it take?
+#
+# We measured it, with a matrix of 268 MB that was saved in eight blocks.
 # Here is the peak of the extra memory, summed over all eight devices. It varies from run to run:
 #
 # | | extra memory |
@@ -457,24 +471,13 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
 # | restoring into a different layout | 140 to 270 MB |
 # | for comparison: a whole copy on each device | 2,147 MB |
 #
-# Saving, and restoring into the same layout, took less than the 268 MB of a single copy.
-# A different layout took up to 270 MB, so from this sum alone we can't tell whether one device had a whole copy.
-# We therefore let a single device read its new shard of 34 MB. Its memory peaked at 67 to 84 MB,
-# far below the whole matrix. So a device reads its shard without a copy of the whole.
+# A different layout took up to the size of one copy. Did some device hold one? The sum can't tell.
+# So we let a single device read its new shard of 34 MB. Its memory peaked at 67 to 84 MB, far below the whole matrix.
+# But when the matrix had been saved as a single block, reading it into eight shards took up to 670 MB.
 #
-# Why does a different layout cost more?
-# Because a device that needs a part of a stored block reads all of it, one block after another.
-# So the danger lies in large *blocks*, not in large matrices.
-# A matrix that was saved under data parallelism is a single block.
-# Reading such a block into eight shards took up to 670 MB.
-
-# %% note-memory [markdown]
-# How was that measured?
-#
-# One process wrote the matrix, and another one restored it.
-# Every half millisecond, the process looked at how much memory it had. We compared the peak with the memory just before.
-# A shorter peak is missed, so take the figures as rough.
-# A test of this course does it again. Eight virtual devices share the memory of one process, so the figures of the table are for all of them.
+# One process wrote the matrix, and another one restored it and looked at its own memory every half millisecond.
+# A shorter peak is missed, so take the figures as rough. A test of this course measures them again.
+# Eight virtual devices share the memory of one process, so the figures of the table are for all of them.
 # For one device alone, a process without a mesh read one shard with `tf.raw_ops.RestoreV2`, to which you can give a slice of a variable.
 #
 # TensorFlow's source shows that a device reads stored blocks in full (`BundleReader::GetSliceValue`):
@@ -485,25 +488,25 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
 # %% silence-heading [markdown]
 # ## Lost without a warning
 #
-# For a move, each variable of the new program has to find its value in the file.
+# When a run moves, every variable of the new program has to find its value in the file.
 # `resume` has the guard of {lesson:a_run} for this: `assert_existing_objects_matched` raises an error
 # if a variable finds nothing, for example because its name has changed.
 #
 # Is this guard enough? Suppose that, in the meantime, somebody has widened the hidden layer.
 # In the file, `W2` has 48 rows, and in the new program it has 96. The shape of `b2` is the same in both.
-# We fill the file with ones, and the program with zeros:
+# To tell them apart, we fill the file with ones, and the program with zeros:
 
 # %% silence
-ones = {
-    "W2": variable(np.ones((48, 2), "float32"), grid["W2"]),
-    "b2": variable(np.ones(2, "float32"), grid["b2"]),
+saved = {
+    "W2": variable(np.ones((48, 2), "float32"), four_by_two["W2"]),
+    "b2": variable(np.ones(2, "float32"), four_by_two["b2"]),
 }
-narrow_file = tempfile.mkdtemp() + "/narrow"
-tf.train.Checkpoint(**ones).write(narrow_file)
+file_of_ones = tempfile.mkdtemp() + "/ones"
+tf.train.Checkpoint(**saved).write(file_of_ones)
 
-zeros = {
-    "W2": variable(np.zeros((96, 2), "float32"), grid["W2"]),
-    "b2": variable(np.zeros(2, "float32"), grid["b2"]),
+program = {
+    "W2": variable(np.zeros((96, 2), "float32"), four_by_two["W2"]),
+    "b2": variable(np.zeros(2, "float32"), four_by_two["b2"]),
 }
 
 # %% silence-first-text [markdown]
@@ -513,17 +516,17 @@ zeros = {
 from course_lib import last_line
 
 
-def sum_of(tensor):
-    return dtensor.unpack(tensor.read_value())[0].numpy().sum()
+def sum_on_device_0(variable):
+    return dtensor.unpack(variable.read_value())[0].numpy().sum()
 
 
-status = tf.train.Checkpoint(**zeros).read(narrow_file)
+status = tf.train.Checkpoint(**program).read(file_of_ones)
 status.assert_existing_objects_matched()
 status.assert_consumed()
 print("no complaint")
 
 try:
-    print(sum_of(zeros["W2"]))
+    print(sum_on_device_0(program["W2"]))
 except tf.errors.OpError as error:
     print(last_line(error))
 
@@ -532,29 +535,29 @@ except tf.errors.OpError as error:
 # Its message is clear, but you get it only once. What do the variables hold now?
 
 # %% silence-second
-print("W2", sum_of(zeros["W2"]))
-print("b2", sum_of(zeros["b2"]))
+print("W2", sum_on_device_0(program["W2"]))
+print("b2", sum_on_device_0(program["b2"]))
 
 # %% silence-second-read [markdown]
-# Both are zeros, the initial values, and this time there is no error. Look at `b2`: its shape was right, and it still never got its ones!
+# Both sums are zero: these are the initial values, and this time there is no error.
+# Look at `b2`: its shape was right, and it still never got its ones!
 # A single wrong shape costs you *every* variable that is read with it.
 # In a notebook, you would see the error, shrug, run the next cell, and train from the initial values without knowing it.
-# (Ordinary variables, on one device, are safer: there `read` itself raises a `ValueError`.)
-# Our `resume` is safe: it calls `restore`, which is a `read` that waits for the values, and raises this error at once.
 #
+# Our `resume` calls `restore` instead of `read`. It waits for the values, so there the error comes at once.
 # But safety shouldn't depend on which of the two a program calls.
-# Compare the shapes first. The index has them, and reading it costs next to nothing:
+# So compare the shapes first. The index has them, and reading it costs next to nothing:
 
 # %% shapes
-for key, shape in tf.train.list_variables(narrow_file):
+here = list(program["W2"].shape)
+for key, shape in tf.train.list_variables(file_of_ones):
     if key.startswith("W2"):
-        print(shape, "in the file,", list(zeros["W2"].shape), "here")
+        print(shape, "in the file,", here, "here")
 
 # %% shapes-read [markdown]
-# `resume` should do that for you.
-# We give it a guard of its own, which compares the shape of each weight. (The slots have the same shapes.)
-# A program with a wider layer or a renamed weight now stops before it restores anything, and names the weight.
-# (`train` looks up the name `resume` when it runs, so it will use the new one.)
+# `resume` should do that for you, so we give it a guard of its own.
+# It compares the shape of each weight. (The slots have the same shapes.)
+# If a layer has grown or a weight was renamed, the program now stops before it restores anything, and says which weight it was:
 
 
 # %% resume-guarded
@@ -574,10 +577,15 @@ def resume(checkpoint, folder):
     status.assert_existing_objects_matched()
 
 
+# %% note-ordinary [markdown]
+# Does this happen without a mesh, too?
+#
+# No. With ordinary variables, on one device, `read` itself raises a `ValueError`.
+
 # %% trip-heading [markdown]
 # ## One run, four meshes and one device
 #
-# Now let's move the run. It has done 40 steps. First it moves to 2 × 4 for another 40.
+# Now let's move the run, which has done 40 steps. First it moves to 2 × 4 for another 40.
 # Then it moves to a mesh of three dimensions, a cube of 2 × 2 × 2, for 40 more.
 # The cube has a dimension `feature`, so it splits the 1,200 features as well:
 
@@ -590,8 +598,7 @@ cube = make_layouts(axes, splits, cube_mesh)
 
 # %% trip-text [markdown]
 # What has to change in the call of `train`? Only its first argument.
-# We move a copy of the folder, so the run is still at step 40 if you want to move it again.
-# (If you end at a step other than 120, you stopped the first run early. Run its cell again, and then this one.)
+# We work on a copy of the folder, so you can run this cell again:
 
 # %% trip
 import shutil
@@ -604,18 +611,18 @@ def copy_of(folder):
 
 
 trip_folder = copy_of(folder)
-records = list(on_grid.steps)  # 1 to 40, on 4 x 2
-records.extend(train(tall, trip_folder, 40))  # 41 to 80
+records = list(first_run.steps)  # 1 to 40, on 4 x 2
+records.extend(train(two_by_four, trip_folder, 40))  # 41 to 80
 records.extend(train(cube, trip_folder, 40))  # 81 to 120
 
+# 120, unless you stopped the first run early
 print("at step", records[-1]["step"])
 
 # %% six-text [markdown]
 # And now the cluster gives you six devices.
 # Training that goes on while devices come and go is called **elastic training**.
-# (What happens if they go in the middle of a step is the subject of {lesson:failures}.)
 # Six is 3 × 2, so the obvious idea is to take the 4 × 2 of the beginning, and shrink its `batch` from 4 to 3.
-# Let's try to shard a batch over this mesh:
+# Let's copy a batch to this mesh, and ask DTensor to split it:
 
 # %% six-refused tags=["error"]
 six_devices = ["CPU:0", "CPU:1", "CPU:2", "CPU:3", "CPU:4", "CPU:5"]
@@ -634,7 +641,7 @@ except tf.errors.OpError as error:
 # Our checkpoint is not the problem: the weights would fit this mesh.
 # The problem is the *batch*: 64 rows can't be split into three equal shards.
 # You could train with batches of 63 or 66, but then it would be a different run, with different gradients.
-# If the run is to go on as it was, the mesh has to fit its batch.
+# If it is to stay the same run, the mesh has to fit the batch.
 #
 # **Exercise 2.** Find a mesh for the six devices on which the run can go on with batches of 64.
 # (There are several.) Write down its dimensions, as for `dtensor.create_mesh`.
@@ -658,7 +665,7 @@ check("any_mesh-six", six)
 dims = yours_or_ours("any_mesh-six", six)
 six_mesh = dtensor.create_mesh(list(dims), devices=six_devices)
 on_six = make_layouts(axes, splits, six_mesh)
-one_device = {}  # no layouts: ordinary tensors
+one_device = dict.fromkeys(axes)  # no layouts: ordinary tensors
 
 last_folder = copy_of(trip_folder)
 moved = list(records)  # 1 to 120
@@ -679,8 +686,8 @@ meshes_used = {
 run_picture(moved, one, meshes_used)
 
 # %% run-picture-read [markdown]
-# Each dashed line marks a move. Can you see one in the curve?
-# The curve is a mean over twenty steps, and could hide a small jump. So let's compare the numbers, step by step:
+# Each dashed line marks a move, and the curve doesn't show it.
+# But the curve is a mean over twenty steps, and could hide a small jump. So let's compare the numbers, step by step:
 
 # %% same
 from course_lib import about
@@ -693,9 +700,10 @@ print(len(differences), "steps")
 print("largest difference", about(max(differences), 0, 1e-5))
 
 # %% same-read [markdown]
-# The run took two hundred steps, from mesh to mesh and finally on one device.
-# Every loss matches that of the run that never left its one device, up to rounding.
-# The losses speak for the slots and the data, too: in {lesson:a_run}, a run that lost one of them had different losses.
+# Two hundred steps, from mesh to mesh and finally on one device,
+# and every loss matches that of the run that never left its one device, up to rounding.
+# And the slots and the data? If one of them had been lost, the losses would differ by far more than that, as in {lesson:a_run}.
+#
 # So yes, a run can move. It keeps its weights, its slots and its place in the data.
 # The mesh was never a part of it.
 
@@ -707,18 +715,20 @@ print("largest difference", about(max(differences), 0, 1e-5))
 # If you draw dropout masks, they must not depend on the layout either.
 #
 # The initial values may depend on the mesh, since the checkpoint overwrites them.
+#
+# And if devices disappear in the middle of a step? That is the subject of {lesson:failures}.
 
 # %% features-heading [markdown]
 # ## Split the features as well
 #
-# On the way, the run passed through the cube. Why would anybody split the features?
-# Because a single example can be too large for a device.
+# If a run can go anywhere, where should it go? Before we compare meshes, look at the one that is new, the cube.
+# Why would anybody split the features? Because a single example can be too large for a device.
 # A medical scan of 512 × 512 × 512 voxels takes 0.54 GB in float32, and sixteen feature maps of that size take 8.6 GB.
 # The backward pass needs the feature maps of all layers. With ten such layers, they take 86 GB, more than the 80 GB of an A100.
 # Then you have to split the example itself.
 #
 # Our examples are rows of 1,200 features, and the cube splits each row in two.
-# We call this scheme spatial parallelism.
+# TensorFlow's tutorial calls this scheme spatial parallelism, a word that elsewhere means images cut along their height or width.
 # Here it is, drawn like the schemes in {lesson:splitting_the_model}:
 
 # %% scheme
@@ -780,10 +790,9 @@ from lessons.layouts.step_explorer import StepExplorer
 StepExplorer("spatial")
 
 # %% note-spatial [markdown]
-# Is that what others call spatial?
+# What do others call spatial?
 #
-# TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) calls this layout
-# spatial parallelism, and so does the explorer above.
+# The name comes from TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial).
 # Elsewhere the word means that images or volumes are split along their height, width or depth.
 # [Hou and others](https://arxiv.org/abs/1909.03108) train on medical scans in this way.
 # There, a convolution at the edge of a device's shard needs the border of its neighbor's shard.
@@ -793,7 +802,12 @@ StepExplorer("spatial")
 # %% which-heading [markdown]
 # ## Which mesh should you take?
 #
-# If a run can go anywhere, where should it go? Let's compare three schemes on eight devices.
+# Let's compare three schemes on eight devices. For each of them, we want three numbers:
+#
+# - the bytes that device 0 **holds**: its shards of `x`, of the weights and of the slots;
+# - the bytes that it **sends** in a step;
+# - the **time** that sending takes.
+#
 # As in {lesson:splitting_the_model}, the time of a ring comes from the formula of {lesson:all_reduce},
 # here with the figures for eight A100s in one node:
 
@@ -809,37 +823,49 @@ def ring_seconds(devices, num_bytes, bandwidth, latency):
 
 
 # %% costs-text [markdown]
-# For each scheme, we want three numbers:
-#
-# - the bytes that device 0 **holds**: its shards of `x`, of the weights and of the slots;
-# - the bytes that it **sends** in a step;
-# - the **time** that sending takes.
-#
-# (`read_value()` is enough here, because we only count the bytes of a shard.)
+# The first number is counted on the model, and the other two on its collectives:
 
 # %% costs
-from course_lib import collectives
+def bytes_held(model, x):
+    held = dtensor.unpack(x)[0].numpy().nbytes
+    for each in model.variables:
+        held += dtensor.unpack(each.read_value())[0].numpy().nbytes
+    return held
 
 
+def bytes_sent(found):
+    sent = 0
+    for each in found:
+        devices = each.group_size  # in one ring
+        sent += 2 * (devices - 1) * each.payload_bytes / devices
+    return sent
+
+
+def seconds_of(found):
+    seconds = 0
+    for each in found:
+        devices, payload = each.group_size, each.payload_bytes
+        seconds += ring_seconds(devices, payload, BANDWIDTH, LATENCY)
+    return seconds
+
+
+# %% three-costs-text [markdown]
+# Now one step under each scheme, with 64 and with 1,024 reviews:
+
+
+# %% three-costs
 def costs(layouts, rows):
     model = Model(layouts)
     x = place(train_x[:rows], layouts["x"])
     y = place(train_y[:rows], layouts["y"])
-
-    held = dtensor.unpack(x)[0].numpy().nbytes
-    for each in model.variables:
-        held += dtensor.unpack(each.read_value())[0].numpy().nbytes
-
     step = np.float32(1)
     rate = np.float32(3e-3)
-    sent = 0
-    seconds = 0
-    for each in collectives(train_step, model, x, y, step, rate):
-        devices = each.group_size  # in one ring
-        payload = each.payload_bytes
-        sent += 2 * (devices - 1) * payload / devices
-        seconds += ring_seconds(devices, payload, BANDWIDTH, LATENCY)
-    return {"held": held, "sent": sent, "seconds": seconds}
+    found = collectives(train_step, model, x, y, step, rate)
+    return {
+        "held": bytes_held(model, x),
+        "sent": bytes_sent(found),
+        "seconds": seconds_of(found),
+    }
 
 
 # %% schemes
@@ -872,11 +898,11 @@ costs_picture(
 )
 
 # %% bytes-read [markdown]
-# With 64 reviews, the more of the model we split, the less a device holds. Most of what it holds are weights and slots.
+# With 64 reviews, the more of the model we split, the less a device holds, because most of it is weights and slots.
 #
 # With 1,024 reviews it is different: now the data-parallel scheme holds *least* of the three.
-# The batch has become larger than the model, and `batch` 8 splits it eight ways.
-# On 4 × 2, two devices along `model` hold the same rows of `x`.
+# The batch has become larger than the model, and `batch` 8 splits it eight ways,
+# whereas on 4 × 2 two devices along `model` hold the same rows of `x`.
 # So **split what is large**. If that is the model, split along `model` or `feature`.
 # If it is the batch, split along `batch`, or along `feature`, which splits `x` as well.
 #
@@ -886,22 +912,12 @@ costs_picture(
 #
 # Do the bytes also tell us the time?
 
-# %% time-given [markdown]
-# Here are the all-reduces of one step with 64 reviews, before TensorFlow fuses any. They run one after another:
-#
-# | | all-reduces | a device sends |
-# | --- | --- | --- |
-# | `data` | 6 in rings of eight | 404,236 bytes |
-# | `model` | 6 in rings of four, 1 in a ring of two | 173,384 bytes |
-# | `spatial` | 8 in rings of two | 61,232 bytes |
-#
-# Each message of a ring waits for a latency of 3.4 µs. In that time, the link could carry 816,000 bytes.
-
 # %% predict-time [markdown]
 # Eight devices in one node train under one of three schemes.
 # Under `data`, a step takes 6 all-reduces in rings of eight, and a device sends 404,236 bytes.
 # Under `model` it takes 6 in rings of four and 1 in a ring of two, and a device sends 173,384 bytes.
 # Under `spatial` it takes 8 in rings of two, and a device sends 61,232 bytes.
+# The all-reduces run one after another.
 # Each message waits for a latency, and in that time the link could carry 816,000 bytes.
 # Under which scheme do the all-reduces take the least time?
 #
@@ -956,7 +972,7 @@ costs_picture(
 # and the lab tells you the largest difference.
 # Then raise the number of epochs, choose a finished run under *Start from*, pick another scheme, and press **Run**: the run moves.
 # The lab keeps its runs in the folder `training_lab`, beside this notebook.
-# They are still there when you restart the kernel, and you can go on with them.
+# They are still there when you restart the kernel, and you can resume them.
 #
 # And here is a puzzle. **With batches of 1,024, find a mesh and splits with which a device holds less than 900,000 bytes
 # (parameters, gradients, Adam's slots and its shard of the batch) and sends less than 300,000 in a step.**
@@ -1004,17 +1020,21 @@ TrainingLab(
 # ({Lesson:splitting_the_model} says which layouts the residual stream needs.)
 #
 # 1. Name its axes. The stream needs a layout on each mesh, too, so give it an entry in `axes`: `"stream": ("batch", "stream")`.
-#    On one device it has no layout, so call `dtensor.relayout` only if there is one.
+#    On one device there is no layout, so skip the `relayout` there.
 # 2. Build the model from a dictionary of layouts, with slots for each weight.
-# 3. Predict the collectives of a step on 4 × 2, and then list them.
-#    The plain program of {lesson:communication}, `communication.py`, lists them without the course's library.
-#    Import it first, because it makes the eight devices. Set `os.environ["DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"] = "1"`
-#    before you call anything. Otherwise you see only fused all-reduces.
-#    Then call `collectives_that_ran(mesh, function, *arguments)` with a plain function. It runs the step, so the weights change.
+# 3. Predict the collectives of a step on 4 × 2, and then list them (the note below says how, without the course's library).
 # 4. Train on 4 × 2, in a program of its own. Save every 20 steps, and kill it with `kill -9` after one of the saves.
 # 5. Start it again on 2 × 4, and look at its first line. If it says step 1, the program found no checkpoint, and began anew.
 #    The losses alone would not tell you: they are right in both cases.
 # 6. Compare every loss with a run on one device that nobody killed. If they agree to 1e-5, you have moved a run.
+
+# %% note-listing [markdown]
+# How do you list collectives without the course's library?
+#
+# The plain program of {lesson:communication}, `communication.py`, lists them. Import it first, because it makes the eight devices.
+# Set `os.environ["DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"] = "1"` before you call anything,
+# because otherwise you see only fused all-reduces.
+# Then call `collectives_that_ran(mesh, function, *arguments)` with a plain function. It runs the step, so the weights change.
 
 # %% plain-heading [markdown]
 # ## The plain program
