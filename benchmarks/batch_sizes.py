@@ -42,7 +42,7 @@ def _steps_of() -> Callable[[int], Any]:
     """Returns the program's step on one device and on eight, as the lesson makes them in a cell."""
     dims, specs = SCHEMES["data"]
     layouts = LESSON.layouts_on(dtensor.create_mesh(dims, device_type="CPU"), specs)
-    models = [LESSON.Model({}), LESSON.Model(layouts)]
+    models = [LESSON.Model(dict.fromkeys(specs)), LESSON.Model(layouts)]
     features, labels = LESSON.made_up_reviews(max(BATCH_SIZES))
     step, rate = np.float32(1), LESSON.LEARNING_RATE
 

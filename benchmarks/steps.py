@@ -47,7 +47,9 @@ class Steps:
     def __init__(
         self, dims: Dims, specs: Mapping[str, Any], sizes: tuple[int, int] = (FEATURES, HIDDEN)
     ) -> None:
-        self.layouts = LESSON.layouts_on(dtensor.create_mesh(dims, device_type="CPU"), specs) if dims else {}
+        self.layouts = dict.fromkeys(LESSON.specs)
+        if dims:
+            self.layouts = LESSON.layouts_on(dtensor.create_mesh(dims, device_type="CPU"), specs)
         draw, (features, hidden) = np.random.default_rng(0).normal, sizes
         values = {"W1": draw(0, np.sqrt(2 / features), (features, hidden)), "b1": np.zeros(hidden)}
         values |= {"W2": draw(0, np.sqrt(2 / hidden), (hidden, 2)), "b2": np.zeros(2)}
@@ -78,7 +80,7 @@ class Steps:
         )
         unread = []
         for step, (x, y) in enumerate(stacks.unbatch().as_numpy_iterator(), 1):
-            placed = LESSON.place(x, self.layouts.get("x")), LESSON.place(y, self.layouts.get("y"))
+            placed = LESSON.place(x, self.layouts["x"]), LESSON.place(y, self.layouts["y"])
             unread.append(train_step(self.model, *placed, np.float32(step), *rate))
             if len(unread) == read_every:
                 yield [(float(loss), float(accuracy)) for loss, accuracy in unread]

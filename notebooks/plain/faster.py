@@ -152,7 +152,7 @@ class Model(tf.Module):
         self.squares = {}
         for name, value in values.items():
             zeros = np.zeros_like(value)
-            layout = layouts.get(name)
+            layout = layouts[name]
             self.weights[name] = variable(value, layout)
             self.means[name] = variable(zeros, layout)
             self.squares[name] = variable(zeros, layout)
@@ -195,8 +195,8 @@ def train(model, layouts, stacks):
     pending = None
     for features, labels in stacks.as_numpy_iterator():
         # The devices may still be busy with the pending call
-        xs = place_stacked(features, layouts.get("x"))
-        ys = place_stacked(labels, layouts.get("y"))
+        xs = place_stacked(features, layouts["x"])
+        ys = place_stacked(labels, layouts["y"])
         if pending is not None:
             yield read(pending)
         step = np.float32(first_step)
@@ -221,7 +221,7 @@ if __name__ == "__main__":
     files = write_files(*made_up_reviews(16_384), folder, 4096)
     mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
     losses = {}
-    for name, layouts in ("one", {}), ("eight", layouts_on(mesh, specs)):
+    for name, layouts in ("one", dict.fromkeys(specs)), ("eight", layouts_on(mesh, specs)):
         calls = train(Model(layouts), layouts, stacks_of(files, 1024))
         losses[name] = list(next(calls)[0])
         # The first call was compiled. From the second on, time counts

@@ -55,8 +55,9 @@ def test_a_renamed_weight_is_named_before_anything_is_restored(tmp_path, monkeyp
     lesson = program("any_mesh")
     list(lesson.train(lesson.LAYOUTS["one"], str(tmp_path), 1))
     monkeypatch.setattr(lesson, "values", {"V1": np.zeros((1200, 48), "float32")})
+    renamed = dict.fromkeys(["x", "y", "V1"])
     with pytest.raises(ValueError, match="V1 is missing in"):
-        next(lesson.train(lesson.LAYOUTS["one"], str(tmp_path), 1))
+        next(lesson.train(renamed, str(tmp_path), 1))
 
 
 def test_one_wrong_shape_loses_all_values_and_the_lesson_s_guard_refuses_it_before(tmp_path, monkeypatch):
