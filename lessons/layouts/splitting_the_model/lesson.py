@@ -10,9 +10,8 @@
 # so a model that doesn't fit on one device doesn't fit on a thousand.
 # With more devices there is only one way out: cut the matrices.
 #
-# In this lesson you cut them. You add a line to the model or to the training step here and there,
-# but otherwise you change only the layouts.
-# The price is communication: devices that each hold a part of the model
+# In this lesson you cut them. Apart from a line here and there, you change nothing but the layouts.
+# The price is communication, because devices that each hold a part of the model
 # need numbers from one another in the middle of a step.
 # So one question runs through the whole lesson: *how much do they have to exchange?*
 #
@@ -20,7 +19,7 @@
 #
 # - split one model over several devices, and say what each of them holds and what it exchanges;
 # - lay out consecutive layers so that they fit together;
-# - spot a layout that costs too much before you run it.
+# - spot a layout that costs too much before you train with it.
 #
 # **Time:** 35 minutes.
 # **You need to know:** a training step and its all-reduces ({lesson:one_step}),
@@ -37,13 +36,12 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% data-text [markdown]
 # ## One cut through the hidden units
 #
-# In {lesson:whole_game} you split this network once, and found one new all-reduce.
-# Now let's see where it comes from, and what happens in deeper networks.
+# In {lesson:whole_game} you split this network once. Now let's see what that costs, and what happens in deeper networks.
 #
 # A batch `x` of 64 reviews, with 1,200 features each, is multiplied by `W1`, which gives 48 hidden units for each review.
 # The hidden units are multiplied by `W2`, which gives two logits.
 # The picture below shows what each device holds under data parallelism.
-# (A `Plan` is a mesh, and which of its dimensions splits which axis. `Scheme` draws it.)
+# (A `Plan` says which mesh we use, and which of its dimensions splits which axis. `Scheme` draws it.)
 
 # %% data
 from course_lib import MeshSpec, Plan
@@ -78,7 +76,7 @@ Scheme(model_parallel, drawn_axes, sizes)
 # %% model-read [markdown]
 # Follow one hidden unit through this picture.
 # A *column* of `W1` computes it, and a *row* of `W2` uses it.
-# So a single cut through the hidden units runs between the columns of `W1` and between the rows of `W2`.
+# So one cut through the hidden units cuts twice: between two columns of `W1`, and between two rows of `W2`.
 # This is the tensor parallelism of {lesson:whole_game}.
 # Splitting the first weight by columns and the second by rows became known with Megatron-LM,
 # where `W1` is called **column-parallel** and `W2` **row-parallel**.
@@ -159,10 +157,9 @@ def train_step(model, x, y, learning_rate):
 
 # %% pieces-text [markdown]
 # There is no such line. Each variable takes the layout that the dictionary has for it, and DTensor works out the rest.
-# Let's see what one device got.
-# (Here we only look at shapes, so it doesn't matter that `read_value()` can hide differences between copies.)
+# Let's see what one device got. The next cell is folded, because it only loads the reviews and draws the weights.
 
-# %% pieces
+# %% values tags=["known"]
 import numpy as np
 
 from course_lib import collectives, data
@@ -181,6 +178,7 @@ values = {
     "b2": np.zeros(2, "float32"),
 }
 
+# %% pieces
 mlp = MLP(values, by_hand)
 x = shard(train_x[:64], by_hand["x"])
 y = shard(train_y[:64], by_hand["y"])
@@ -252,7 +250,7 @@ for each in found:
 #
 # Where are the 48 hidden units in these 128 bytes? They aren't there!
 # With 50,000 hidden units, devices 0 and 1 would still send each other 32 numbers.
-# What tensor parallelism exchanges are *activations*, the outputs of layers.
+# Tensor parallelism exchanges *activations*, the outputs of layers, and no weights.
 # So the payload of the forward pass grows with the batch and with the width of the output.
 # The number of hidden units in between makes no difference.
 #
@@ -265,11 +263,11 @@ StepExplorer("model")
 
 # %% lanes-read [markdown]
 # There are four short bands, one for each pair. All devices wait there, in the middle of the forward pass.
+# In all, a device sends 173,384 bytes in this step. Under data parallelism it was 404,236.
 #
 # And why does nothing run over `model` in the backward pass? Because there is no layer in front of ours.
-# If there were one, it would need the gradient of `x`. That gradient is a sum over hidden units,
-# so it would cost an all-reduce over `model` in the backward pass,
-# as in the residual network of {lesson:communication}.
+# A layer there would need the gradient of `x`. That gradient is a sum over hidden units,
+# so it would cost an all-reduce over `model`, as in the residual network of {lesson:communication}.
 # That is the price of tensor parallelism:
 # *in a deep network, every pair of layers takes one all-reduce in the forward pass, and one in the backward pass.*
 #
@@ -294,9 +292,9 @@ for start in range(0, 5 * 64, 64):
 print("largest difference of five losses", about(largest, 0, 1e-5))
 
 # %% same-read [markdown]
-# The losses differ by rounding, and by nothing else.
+# The losses agree, up to rounding.
 #
-# TensorFlow has put the all-reduce into the step. Could you have done it yourself?
+# So far, TensorFlow has put the all-reduce into the step. Could you have done it yourself?
 #
 # **Exercise 1.** Write `logits_of(x, W1, b1, W2, b2, add_up)`, the forward pass as *one device* runs it.
 # The first five arguments are what this device holds under the layouts `by_hand`:
@@ -323,13 +321,14 @@ check("splitting_the_model-logits", logits_of)
 
 # %% exercise-read [markdown]
 # The trap is `b2`. Every device holds all of it, so if you add it before the all-reduce, it is added twice on our grid.
-# With our `values` you would not have noticed: there `b2` begins at zero, and the first loss is right.
+# With our `values` you would not have noticed, because there `b2` begins at zero, and the first loss is right.
 
 # %% memory-text [markdown]
 # ## A model that doesn't fit
 #
 # Our network would fit on any device. What does the split do for one that doesn't?
-# Take 32 pairs of layers, each from 8,192 numbers up to 32,768 hidden units, and down again. That makes 17 billion weights.
+# Take 32 pairs of layers. Each pair goes from 8,192 numbers up to 32,768 hidden units, and back down.
+# That makes 17 billion weights.
 # In float32 a weight takes 4 bytes, its gradient 4, and Adam's two slots 8.
 # An A100 has 80 GB, and we have eight of them.
 # There are four ways to arrange them:
@@ -338,7 +337,7 @@ check("splitting_the_model-logits", logits_of)
 WIDTH, HIDDEN, PAIRS = 8192, 32768, 32
 weights = 2 * WIDTH * HIDDEN * PAIRS
 
-# A sign stands for 5 GB. At the line an A100 is full.
+# Each # is 5 GB; | is a full A100
 for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
     gigabytes = 16 * weights / model / 1e9
     print(f"batch {batch} × model {model}: ", end="")
@@ -353,30 +352,27 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
 #
 # The size of `batch` doesn't occur in this calculation. With a thousand devices along `batch`, nothing would change.
 #
-# Let's run into that limit ourselves. Our eight devices won't do: they are virtual, and share the memory of one process.
+# ## Out of memory
+#
+# Let's run into that limit ourselves. Our eight virtual devices won't do, because they share the memory of one process.
 # So we make each device a process of its own, and allow it 1,050 MB beyond what TensorFlow takes to start.
 # The network has two weights of 5,120 × 5,120 numbers. With gradients and Adam's slots, they take 839 MB.
 # Everything else that a step makes comes on top.
 #
-# The program of such a process does three new things. It makes the process one device of the mesh.
-# It limits the memory that the process may take to `limit`. And it makes only the device's own columns of `W1` and rows of `W2`:
+# Its program does three new things. It makes the process one device of the mesh.
+# It limits the memory that the process may take. And it makes only the device's own columns of `W1` and rows of `W2`:
 #
 # ```python
 # mesh = create_mesh([("model", DEVICES)], device_type="CPU")
-# [place] = mesh.local_device_locations()
 #
 # resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 #
-# units = HIDDEN // DEVICES
-# for unit in range(units):
-#     number = place["model"] * units + unit
-#     own_W1[:, unit] = 0.02 * draw([1, number], WIDTH)
-#     own_W2[unit] = 0.02 * draw([2, number], WIDTH)
+# own_W1 = np.empty((WIDTH, HIDDEN // DEVICES), "float32")
+# own_W2 = np.empty((HIDDEN // DEVICES, WIDTH), "float32")
 # ```
 #
 # `DEVICES` says how many devices share the hidden units. With two, no process ever holds the whole model.
-# The rest trains with Adam, which you know from {lesson:a_run}. Only the correction of its slots is left out here.
-# So the next two cells are folded, and you need only run them:
+# The rest is a training step with a simple Adam, so the next two cells are folded, and you need only run them:
 
 # %% program-file tags=["known"]
 from pathlib import Path
@@ -408,7 +404,7 @@ if DEVICES == 1:
 else:  # the other devices are other processes
     create_mesh = dtensor.create_distributed_mesh
 mesh = create_mesh([("model", DEVICES)], device_type="CPU")
-[place] = mesh.local_device_locations()
+position = mesh.local_device_locations()[0]
 
 WHOLE = dtensor.UNSHARDED
 replicated = dtensor.Layout([WHOLE, WHOLE], mesh)
@@ -439,7 +435,8 @@ def make_weights():
     own_W1 = np.empty((WIDTH, units), "float32")
     own_W2 = np.empty((units, WIDTH), "float32")
     for unit in range(units):
-        number = place["model"] * units + unit
+        # Its own seed: a unit starts alike, whoever holds it
+        number = position["model"] * units + unit
         own_W1[:, unit] = 0.02 * draw([1, number], WIDTH)
         own_W2[unit] = 0.02 * draw([2, number], WIDTH)
     return [
@@ -521,14 +518,14 @@ for device, printed in enumerate(run_devices("one_device.py", 2)):
     print(printed)
 
 # %% two-processes-read [markdown]
-# Now it trains! Not a line of the step has changed, only the mesh: its dimension `model` now has size 2,
-# and because its devices are two processes, `create_distributed_mesh` makes it.
+# Now it trains, and the loss falls! The step hasn't changed by a line. Only the mesh has: `model` now has size 2.
+# (Its two devices are two processes, so it is made by `create_distributed_mesh`.)
 # Both devices print the same losses, because the all-reduce in the forward pass gives both the same output.
 
 # %% alternatives-text [markdown]
 # ## Layers that must agree
 #
-# Our two weights fit together: they share the axis of the hidden units, and it is split in the same way in both.
+# Our two weights fit together, because they share the axis of the hidden units, and it is split in the same way in both.
 # What happens if you get that wrong?
 # Let's keep `W1` as it is, and lay out `W2` in four ways:
 
@@ -547,6 +544,7 @@ Alternatives("W2", ("hidden", "classes"), sizes, plans)
 
 # %% four-text [markdown]
 # The first layout is ours. What do the first three exchange in a forward pass?
+# (A gather is listed as an all-reduce, as in {lesson:communication}.)
 
 
 # %% four
@@ -581,16 +579,14 @@ except tf.errors.UnknownError as error:
     print(last_line(error))
 
 # %% four-read [markdown]
-# *Over batch* is the harmless mistake: TensorFlow refuses it.
-# The hidden units are split over `model` on one side of the product, and over `batch` on the other.
+# *Over batch* is the harmless mistake. TensorFlow refuses it,
+# because the hidden units are split over `model` on one side of the product, and over `batch` on the other.
 #
 # *By columns* is the dangerous one. It runs, its result is right, and without any warning it carries 24 times the bytes.
 # A device that computes one column of the logits needs all 48 hidden units of its reviews.
 # So each pair first gathers them, 16 × 48 numbers, and all because of the layout of one matrix of 96 numbers.
-# (The list says "all-reduce", here and below: as you saw in {lesson:communication},
-# TensorFlow runs an all-reduce instead of each all-gather.)
 #
-# And *whole*? It carries not a byte more than ours. Each device takes the 24 rows that it needs from its own copy.
+# And *whole*? It carries not a byte more than ours, because each device takes the 24 rows that it needs from its own copy.
 # `W2` is small, so why not leave it whole?
 
 # %% predict-whole [markdown]
@@ -619,10 +615,10 @@ for each in found:
 reveal("splitting_the_model-whole", payload)
 
 # %% momentum-text [markdown]
-# So leaving `W2` whole is free only in the forward pass. The update pays 384 bytes for it:
-# to change all of `W2`, a device needs the whole gradient. For the matrix of the opening that would be 10 GB, in every step.
+# So leaving `W2` whole is free only in the forward pass. The update pays 384 bytes for it,
+# because a device that changes all of `W2` needs the whole gradient. For the matrix of the opening that would be 10 GB, in every step.
 #
-# It gets worse. Plain gradient descent uses a gradient once. Most optimizers use it more often.
+# It gets worse. Plain gradient descent uses a gradient once, but most optimizers use it more often.
 # With **momentum**, each weight has one slot, its velocity.
 # The gradient changes the velocity, and the velocity changes the weight.
 # Here is such an update, for `W2` alone. The velocity is whole, like `W2` itself:
@@ -663,9 +659,8 @@ print_over_model(collectives(momentum_step, x, y))
 #
 # Why isn't one gather enough? When you add a whole tensor and a split one, the sum is split, at no cost ({lesson:communication}).
 # So `new` comes out split. It is then assigned to two whole variables, and each assignment gathers it once more.
-# Adam keeps two slots. Written in this way, it assigns to three variables, and gathers three times.
-# Only the bytes double or triple, not the waiting: our list shows the step before fusing,
-# and when it runs, these gathers become one all-reduce ({lesson:faster}).
+# At least you don't wait twice: when the step runs, TensorFlow fuses these gathers into one ({lesson:faster}).
+# But the bytes do double, and with Adam, which assigns to three variables, they triple.
 #
 # The cure is one line. Relayout the gradient right away, before anything uses it:
 
@@ -696,7 +691,7 @@ print_over_model(collectives(relaid_step, x, y))
 # %% names-text [markdown]
 # ## Names instead of layouts
 #
-# Six layouts are quickly written, and it is just as easy to get one of them wrong. A large network has hundreds.
+# Six layouts are quickly written, but one of them is as quickly wrong, and a large network has hundreds.
 # All the mistakes above are of one kind: *two tensors share an axis, and it is split one way here and another way there*.
 #
 # So don't write layouts. For each tensor, write down the names of its axes.
@@ -775,7 +770,7 @@ class Residual(tf.Module):
 
 
 # %% residual-axes-text [markdown]
-# The axes get names, and `hidden` is split over `model`, as before:
+# The axes get names, and `hidden` is split over `model`, as before. (The folded cell draws the weights.)
 
 # %% residual-axes
 residual_axes = {
@@ -786,6 +781,8 @@ residual_axes = {
     "D2": ("hidden", "stream"),
     "W_out": ("stream", "classes"),
 }
+
+# %% residual-values tags=["known"]
 residual_sizes = {
     "features": 1200,
     "stream": 48,
@@ -822,8 +819,8 @@ print("over batch", bytes_over("batch", found_whole))
 # for each of the two blocks. So the backward pass needs them as soon as there is a layer in front.
 # Each adds up 16 × 48 numbers of the stream.
 #
-# And over `batch`? Three quarters of the bytes are the gradient of `W_in`, 230,400 bytes.
-# `W_in` is the largest weight of this network, and the only large one that is still whole.
+# And over `batch`? Three quarters of the bytes, 230,400, are the gradient of `W_in`.
+# It is the largest weight of this network, and yet it is still whole.
 # So let's split its columns, too. They are the axis `stream`:
 
 # %% repeated tags=["error"]
@@ -851,7 +848,19 @@ print("over batch", bytes_over("batch", found_split))
 
 # %% first-read [markdown]
 # Over `batch` we saved half of the large gradient, as we hoped. But over `model`, a step now carries four times as many bytes!
-# Here they are, one by one:
+# To see why, follow the stream from the entrance to the exit:
+#
+# ```text
+# halves ─┬─────────────────+─ halves ─┬─────────────────+─ halves
+#         └ gather ─ block ─┘          └ gather ─ block ─┘
+# ```
+#
+# The columns of `W_in` are split, so the stream enters in halves. A block needs all of it, so the halves are gathered.
+# What comes out of the block has whole rows. But the residual connection adds it to a stream in halves,
+# and such a sum is in halves again, at no cost.
+# So the second block has to gather the stream once more, and so would every further block.
+#
+# How much of the traffic does that explain? Here it is, one by one:
 
 # %% first-list
 print_over_model(found_split)
@@ -859,7 +868,7 @@ print_over_model(found_split)
 # %% first-list-read [markdown]
 # The first three rows of this table are the forward pass, the others the backward pass:
 #
-# | bytes | cause | |
+# | bytes | cause | new? |
 # | --- | --- | --- |
 # | 3,072, twice | in front of each block, the stream is gathered | new |
 # | 3,072, twice | in each block, the product with `D` is added up | |
@@ -869,36 +878,16 @@ print_over_model(found_split)
 # | 18,432 | the gradient of `U1` is split by rows, and an all-to-all splits it by columns | new |
 # | 384 | the gradient of `W_out` is gathered, because `W_out` is whole | new |
 #
-# Why is the stream gathered in front of *each* block? Follow it through the first one.
-# The columns of `W_in` are split, so the stream enters in halves.
-# `stream @ U1` needs all of it, so the halves are gathered.
-# The product with `D1` is added up, and has whole rows.
-# Then comes the residual connection. Its left side is in halves, its right side is whole, and so the sum is in halves, at no cost.
-# The second block has to gather it again, and so would every further block.
-#
-# And what are the two large ones for? The gradient of `U1` is the product of two matrices that are both split over `model`:
-# the stream, transposed, and the gradient of the hidden units. In layouts, this is `[model, batch] @ [batch, model]`.
-# One mesh dimension can't split both axes of the result.
-# So TensorFlow gathers the gradient of the hidden units, and computes the gradient of `U1` split by rows.
-# But `U1` itself is split by columns. So an all-to-all is needed as well.
-#
-# These two come only once, however deep the network is.
-# From the second block on, TensorFlow uses the gathered stream for the gradient as well.
-# Then only one of the two matrices is split over `model`, and the gradient comes out split just as `U2` is.
-# (With Adam, written as above, the all-to-all and the last gather come three times each.)
+# So the gathers in front of the blocks are not all. The two largest rows come from the first block alone,
+# and the note below says how they arise.
 #
 # We made one mistake, at the entrance. The first block pays dearly for it, every later block pays with a gather,
 # and yet nothing in the blocks looks wrong.
-#
-# If you relayout each gradient right away, as we did for `W2`, the two large ones disappear, but the gathers in front of the blocks stay.
 # A single line cures all of it: relayout the stream once, before the first block.
 #
 # ```text
-# split   halves ─┬─────────────────+─ halves ─┬─────────────────+─ halves
-#                 └ gather ─ block ─┘          └ gather ─ block ─┘
-#
-# cured   halves ─ gather ─ whole ─┬────────+─ whole ─┬────────+─ whole
-#                                  └ block ─┘         └ block ─┘
+# halves ─ gather ─ whole ─┬────────+─ whole ─┬────────+─ whole
+#                          └ block ─┘         └ block ─┘
 # ```
 
 # %% cured
@@ -918,7 +907,7 @@ network = Cured(residual_values, first_layouts)
 found_cured = collectives(train_step, network, x, y, 0.1)
 
 # %% cured-bytes
-# A sign stands for 5,000 bytes: # over batch, o over model
+# Each # is 5,000 bytes over batch, each o 5,000 over model
 for name, found in [
     ("W_in whole", found_whole),
     ("W_in split", found_split),
@@ -931,16 +920,34 @@ for name, found in [
     print("o" * round(over_model / 5000))
 
 # %% cured-read [markdown]
-# Now we have both: half of the large gradient, and only 15,360 bytes over `model` instead of 49,664.
+# Now both are small: over `batch` there is half of the large gradient, and over `model` only 15,360 bytes instead of 49,664.
 # They are the four all-reduces of the two blocks, and one gather at the entrance.
 # In the backward pass, this relayout only slices the gradient, which costs nothing.
-# (Over `batch` there are 192 bytes more than before: the gradient of `W_out`, which is no longer split.)
 #
 # Remember it as a rule: *before the first block, give the residual stream the layout that the blocks need,
 # and keep it to the last block.*
-# With our mistake, the stream stayed in one layout, too, but it was not the one that the blocks needed.
+# Our mistake kept to one layout as well. It was just the wrong one.
 # Usually the stream has to be whole along `model`, and only the insides of the blocks are split.
 # Exercise 2 has a network for which a different split is better.
+
+# %% note-large [markdown]
+# Where did the 12,288 and the 18,432 bytes come from?
+#
+# The gradient of `U1` is the product of two matrices that are both split over `model`:
+# the stream, transposed, and the gradient of the hidden units. In layouts, this is `[model, batch] @ [batch, model]`.
+# One mesh dimension can't split both axes of the result.
+# So TensorFlow gathers the gradient of the hidden units (12,288 bytes), and computes the gradient of `U1` split by rows.
+# But `U1` itself is split by columns, so an all-to-all is needed as well (18,432 bytes).
+#
+# In the second block, TensorFlow reuses the gathered stream for the gradient.
+# Then only one of the two matrices is split over `model`, and the gradient comes out split just as `U2` is.
+# We have not found out why it doesn't do so in the first block.
+#
+# You could give every gradient its layout right away, as we did for `W2`.
+# That removes the two large ones, but not the gather in front of each block.
+# With Adam, written as above, the all-to-all and the gather of 384 bytes come three times each.
+#
+# The cured network carries 192 bytes more over `batch`: the gradient of `W_out`, which is no longer split.
 
 # %% note-cutting [markdown]
 # A trap: the relayout that splits
@@ -992,7 +999,7 @@ def narrow_loss(x, U1, D1, U2, D2):
 #
 # If you split the hidden units, as before, they carry 114,692 bytes.
 # (`x` needs no gradient.)
-# Before you begin, ask of each product: over which axis does it sum, and how wide is what is left?
+# Before you begin, ask two things of each product: which axis does it sum over, and how wide is its result?
 
 # %% exercise-narrow
 narrow_layouts = {}
@@ -1008,7 +1015,7 @@ narrow_layouts["D2"] = dtensor.Layout([WHOLE, "model"], narrow)
 check("splitting_the_model-narrow", narrow_layouts)
 
 # %% note-narrow [markdown]
-# Why does the other split cost less?
+# Why does it cost less to split the stream?
 #
 # If you split the hidden units, the product with `D1` has to be added up: 16 rows as wide as the stream, 16,384 bytes.
 # If you split the stream, the product with `U1` has to be added up: 16 rows as wide as the hidden units, 4,096 bytes.
@@ -1021,14 +1028,16 @@ check("splitting_the_model-narrow", narrow_layouts)
 # So far we have counted bytes. How long do they take, in a network that really has to be split?
 #
 # Take the 17 billion weights from above, as 32 blocks of a residual network, on two nodes of eight A100s each.
-# On a mesh of `batch` 2 × `model` 8, each device holds an eighth of the model, and works on 16,384 rows of the stream.
+# On a mesh of `batch` 2 × `model` 8, each device holds an eighth of the model,
+# and works on 16,384 rows of the stream, such as eight texts of 2,048 words.
 #
 # Each block takes two all-reduces over `model`, so there are 64 in all. Each of them adds up 16,384 × 8,192 numbers.
-# A device holds an eighth of the gradients. If they all go together, they take one all-reduce over `batch`:
+# A device holds an eighth of the gradients. Sent all at once, they take a single all-reduce over `batch`:
 
 # %% links tags=["modelled"]
-activations = 16384 * WIDTH * 4  # bytes
-gradients = weights / 8 * 4
+BLOCKS, WIDTH, HIDDEN, ROWS = 32, 8192, 32768, 16384
+activations = ROWS * WIDTH * 4  # bytes
+gradients = 2 * BLOCKS * WIDTH * HIDDEN / 8 * 4
 
 print(f"over model: 64 times {activations / 1e9:.2f} GB")
 print(f"over batch: once {gradients / 1e9:.2f} GB")
@@ -1037,7 +1046,7 @@ print(f"over batch: once {gradients / 1e9:.2f} GB")
 # As in {lesson:all_reduce}, a link inside a node has 240 GB/s, and a link between nodes has 25 GB/s.
 # Only one of the two mesh dimensions can stay inside the nodes,
 # and a ring that leaves its node is as slow as its slowest link.
-# The formula of the ring is also that of {lesson:all_reduce}:
+# The formula of the ring comes from there, too:
 
 # %% ring
 # Between two A100s in one node: bytes per second, seconds
@@ -1046,8 +1055,7 @@ INSIDE = 240e9, 3.4e-6
 BETWEEN = 25e9, 14e-6
 
 
-def ring_seconds(devices, num_bytes, link):
-    bandwidth, latency = link
+def ring_seconds(devices, num_bytes, bandwidth, latency):
     messages = 2 * (devices - 1)
     chunk = num_bytes / devices
     return messages * (latency + chunk / bandwidth)
@@ -1068,19 +1076,21 @@ def ring_seconds(devices, num_bytes, link):
 #   The bytes over `model` are four times those over `batch`, and the links differ by a factor of ten.
 
 # %% reveal-links
-model_inside = 64 * ring_seconds(8, activations, INSIDE)
-batch_between = ring_seconds(2, gradients, BETWEEN)
-model_between = 64 * ring_seconds(8, activations, BETWEEN)
-batch_inside = ring_seconds(2, gradients, INSIDE)
+model_inside = 64 * ring_seconds(8, activations, *INSIDE)
+batch_between = ring_seconds(2, gradients, *BETWEEN)
+with_model_inside = model_inside + batch_between
 
-if model_inside + batch_between < model_between + batch_inside:
-    answer = "model"
-else:
+batch_inside = ring_seconds(2, gradients, *INSIDE)
+model_between = 64 * ring_seconds(8, activations, *BETWEEN)
+with_batch_inside = batch_inside + model_between
+
+answer = "model"
+if with_batch_inside < with_model_inside:
     answer = "batch"
 reveal("splitting_the_model-links", answer)
 
 # %% seconds tags=["modelled"]
-# A sign stands for 50 ms: # over batch, o over model
+# Each # is 50 ms over batch, each o 50 ms over model
 for name, over_model, over_batch in [
     ("model inside", model_inside, batch_between),
     ("batch inside", model_between, batch_inside),
@@ -1095,16 +1105,16 @@ for name, over_model, over_batch in [
 # The devices, the layouts and the bytes are the same. It takes four times as long only because of who sits next to whom.
 #
 # There is a second reason, which this calculation leaves out.
-# The gradients need not go all together: those of one block can travel while the devices
+# The gradients need not go all together, because those of one block can travel while the devices
 # compute the gradients of the blocks before it. But an all-reduce of activations, in the forward pass,
-# can't hide like that: the next product needs its result.
+# can't hide like that, because the next product needs its result.
 #
-# The times depend on the number of rows. With 2,048 rows on each device instead of 16,384, both ways take about as long.
-# Then only the second reason is left.
+# With fewer rows, the first reason fades: with 2,048 on each device instead of 16,384, both ways take about as long.
+# Then only the second one is left.
 #
 # So, as a rule, *put `model` inside the node, and let only `batch` leave it.*
-# In code, list `model` last, as the busier dimension in {lesson:all_reduce}:
-# on `[("batch", 2), ("model", 8)]`, devices 0 to 7 form one row of the grid, and share a node.
+# In code, list the busier dimension last, as in {lesson:all_reduce}.
+# With `[("batch", 2), ("model", 8)]`, devices 0 to 7 are one row of the grid, and share a node.
 # The rule also tells you how far to go with tensor parallelism: usually to the border of the node.
 
 # %% note-times [markdown]
@@ -1127,13 +1137,12 @@ for name, over_model, over_batch in [
 #
 # - Split the hidden units: the columns of the first weight, the rows of the second. (If the stream is wider, split the stream.)
 #   In a deep network, a pair of layers then takes one all-reduce in the forward pass, and one in the backward pass.
-# - Layers that share an axis must split it in the same way. TensorFlow refuses few of the mistakes. Most of them silently cost bytes,
-#   often only in the backward pass or in the optimizer. So count the collectives of a whole step.
+# - Layers that share an axis must split it in the same way. TensorFlow catches only a few of the mistakes.
+#   Most of them silently cost bytes, often only in the backward pass or in the optimizer. So count the collectives of a whole step.
 # - Give the residual stream the layout that the blocks need, before the first block, and keep it to the last.
 #   Keep the dimension that carries activations inside the node.
 #
-# Puzzles 4 to 7 on the page *Puzzles* ask you for such splits: one of a product, and three of classifiers,
-# with limits for the bytes that a device holds and for those that it sends.
+# Puzzles 4 to 7 on the page *Puzzles* ask you for such splits.
 #
 # And if even one example is too large for a device? {Lesson:any_mesh} splits the features as well,
 # and moves a half-finished run from one mesh to another.
