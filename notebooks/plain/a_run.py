@@ -118,7 +118,7 @@ class Model(tf.Module):
         self.squares = {}
         for name, value in values.items():
             zeros = np.zeros_like(value)
-            layout = layouts.get(name)
+            layout = layouts[name]
             self.weights[name] = variable(value, layout)
             self.means[name] = variable(zeros, layout)
             self.squares[name] = variable(zeros, layout)
@@ -140,8 +140,8 @@ def falling(step, last_step):
 
 
 def evaluate(model, layouts):
-    x = place(held_out_x, layouts.get("x"))
-    y = place(held_out_y, layouts.get("y"))
+    x = place(held_out_x, layouts["x"])
+    y = place(held_out_y, layouts["y"])
     logits = logits_of(model.weights, x)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
     hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
@@ -152,8 +152,8 @@ def train(model, layouts, step, last_step, rate_of, order=rows_of):
     while step < last_step:
         done = int(step)
         rows = order(done)
-        x = place(train_x[rows], layouts.get("x"))
-        y = place(train_y[rows], layouts.get("y"))
+        x = place(train_x[rows], layouts["x"])
+        y = place(train_y[rows], layouts["y"])
         step_number = np.float32(done + 1)
         rate = rate_of(done, last_step)
         loss, accuracy = train_step(model, x, y, step_number, rate)
@@ -186,7 +186,7 @@ def newest(folder):
             tf.train.list_variables(path)
             return path
         except tf.errors.OpError:
-            pass  # it is not whole: try the one before it
+            pass  # it is not complete: try the one before it
     return None
 
 

@@ -103,7 +103,7 @@ class MLP(tf.Module):
 class WeightedMLP(MLP):
     def __call__(self, x, row_weights):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
-        mean, variance = tf.nn.weighted_moments(hidden, [0], row_weights)
+        mean, variance = tf.nn.weighted_moments(hidden, axes=[0], frequency_weights=row_weights)
         hidden = normalize(hidden, mean, variance)
         return hidden @ self.W2 + self.b2
 
@@ -113,8 +113,9 @@ def weighted_step(model, x, y, row_weights, learning_rate):
     with tf.GradientTape() as tape:
         logits = model(x, row_weights)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
-        total = tf.reduce_sum(tf.squeeze(row_weights, 1) * losses)
-        loss = total / tf.reduce_sum(row_weights)
+        # (64, 1) becomes (64,), like the losses
+        row_losses = tf.squeeze(row_weights, axis=1) * losses
+        loss = tf.reduce_sum(row_losses) / tf.reduce_sum(row_weights)
     weights = model.trainable_variables
     gradients = tape.gradient(loss, weights)
     for weight, gradient in zip(weights, gradients):

@@ -120,7 +120,7 @@ def test_an_asynchronous_checkpoint_holds_what_was_there_when_it_was_asked_for(a
 
 @pytest.mark.parametrize(("kind", "traces"), [(np.float32, 1), (float, 3)])
 def test_a_python_number_is_traced_anew_for_each_value(a_run, kind, traces):
-    rows, model = a_run.rows_of(0), a_run.Model({})
+    rows, model = a_run.rows_of(0), a_run.Model(dict.fromkeys(a_run.layouts))
     before = a_run.train_step.experimental_get_tracing_count()
     for rate in (3e-3, 2e-3, 1e-3):
         a_run.train_step(model, a_run.train_x[rows], a_run.train_y[rows], np.float32(1), kind(rate))

@@ -34,7 +34,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## A run that you can watch
 #
 # Before we kill a run, we need one that you can watch, and whose loss you can trust.
-# We start with that, and keep it short.
+# So we begin with reviews that are held out, and with a learning rate that falls.
 #
 # We train the network of {lesson:whole_game} on its film reviews.
 # But this time 1,000 of the 8,100 reviews are **held out**: the network never trains on them.
@@ -79,9 +79,9 @@ layouts = {
 }
 
 # %% forward-text [markdown]
-# The next three cells come from {lesson:whole_game}. They are folded, and you need only run them.
-# One thing has changed. There the learning rate was the constant `LEARNING_RATE`.
-# Here it is the last argument of `adam` and of `train_step`, so that each step can have its own.
+# The next three cells come from {lesson:whole_game}. They are folded; just run them.
+# Only the learning rate has changed. It was a constant there,
+# and here it is the last argument of `adam` and of `train_step`, so that each step can have its own.
 
 
 # %% forward tags=["known"]
@@ -151,7 +151,7 @@ class Model(tf.Module):
         self.squares = {}
         for name, value in values.items():
             zeros = np.zeros_like(value)
-            layout = layouts.get(name)
+            layout = layouts[name]
             self.weights[name] = variable(value, layout)
             self.means[name] = variable(zeros, layout)
             self.squares[name] = variable(zeros, layout)
@@ -160,7 +160,6 @@ class Model(tf.Module):
 # %% rows-text [markdown]
 # Which reviews does a step get?
 # An epoch has 110 batches of 64, and each epoch shuffles the reviews anew.
-# (Each epoch leaves out 60 of the 7,100 reviews, a different 60 each time.)
 # Look at what this function needs to know: the step number, and nothing else. That will pay off later.
 
 
@@ -183,8 +182,8 @@ def rows_of(step):
 
 # %% evaluate
 def evaluate(model, layouts):
-    x = place(held_out_x, layouts.get("x"))
-    y = place(held_out_y, layouts.get("y"))
+    x = place(held_out_x, layouts["x"])
+    y = place(held_out_y, layouts["y"])
     logits = logits_of(model.weights, x)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
         y, logits
@@ -196,9 +195,9 @@ def evaluate(model, layouts):
 # %% train-text [markdown]
 # Now the loop. `step` is an ordinary `tf.Variable` that counts the finished steps, so it begins at 0.
 # You give the loop two functions: `rate_of` chooses the learning rate of a step, and `order` chooses its reviews.
-# (With `{}` as `layouts`, nothing is distributed, and the loop trains on one device.)
 # After each step the loop yields a record.
-# After each epoch, and after the last step, it evaluates, and yields one more record, in which the held-out loss is called `test_loss`:
+# At the end of each epoch, and of the run, it also evaluates, and yields a second record with the held-out loss
+# (under the name `test_loss`, which the live curves know):
 
 
 # %% train
@@ -206,8 +205,8 @@ def train(model, layouts, step, last_step, rate_of, order=rows_of):
     while step < last_step:
         done = int(step)
         rows = order(done)
-        x = place(train_x[rows], layouts.get("x"))
-        y = place(train_y[rows], layouts.get("y"))
+        x = place(train_x[rows], layouts["x"])
+        y = place(train_y[rows], layouts["y"])
         step_number = np.float32(done + 1)
         rate = rate_of(done, last_step)
         loss, accuracy = train_step(model, x, y, step_number, rate)
@@ -253,7 +252,7 @@ constant_run = await live(
 #
 # The two losses part because the network begins to learn its 7,100 reviews by heart: it *overfits*.
 # And at this learning rate, the held-out loss doesn't settle.
-# So what would you report as the loss of this model? It depends on the epoch after which you happened to stop.
+# So what would you report as the loss of this model? That depends on when you happened to stop.
 #
 # ## A learning-rate schedule
 #
@@ -301,21 +300,22 @@ for number in of_constant:
 held_out_curves(of_constant, of_falling)
 
 # %% compare-read [markdown]
-# With the schedule, the held-out loss settles at 0.30, and stays there for the last three epochs.
-# The steps get smaller and smaller, and the weights move less and less.
-# Whichever of these three epochs you look at, you find 0.30:
-# *that* is a loss to report.
+# With the schedule, the held-out loss settles at 0.30, and stays there for the last three epochs,
+# because the steps get smaller and smaller, and the weights move less and less.
+# Whichever of these three epochs you look at, you find 0.30: *that* is a loss to report.
 # Report the length of the schedule with it, because a longer or shorter run settles at a different loss.
 #
 # As always, we compare with one device. It takes the first 100 steps of the same run:
 
 # %% one-device
-one_model = Model({})
+no_layouts = dict.fromkeys(layouts)  # ordinary tensors
+one_model = Model(no_layouts)
 step = tf.Variable(0, dtype=tf.int64)
 eight_losses = losses_of(falling_run.steps, "loss")
 
 differences = []
-for record in train(one_model, {}, step, 550, falling):
+# The rate falls as in 550 steps, but we stop after 100
+for record in train(one_model, no_layouts, step, 550, falling):
     eight_loss = eight_losses[record["step"]]
     differences.append(abs(record["loss"] - eight_loss))
     if record["step"] == 100:
@@ -323,14 +323,14 @@ for record in train(one_model, {}, step, 550, falling):
 print("difference", about(max(differences), 0, 1e-5))
 
 # %% one-device-read [markdown]
-# The 100 losses differ by rounding, and by nothing else.
+# The 100 losses agree, up to rounding.
 
 # %% note-best [markdown]
 # Can I trust the lowest held-out loss?
 #
 # Not to the last digit. With 1,000 reviews, the standard error of this loss is about 0.02.
-# All losses of the table come from the same reviews, so you can compare them with each other more closely than that.
-# But on other reviews, all of them could be higher or lower by a hundredth or two.
+# But all the losses in the table were measured on the same reviews, so the differences between them are more reliable than that.
+# On other reviews, all of them could be higher or lower by a hundredth or two.
 # And among many values, the lowest is always a little too good.
 # If you choose the best epoch or the best schedule by the held-out reviews, measure the model that you chose on the test data, once.
 #
@@ -350,7 +350,7 @@ print("difference", about(max(differences), 0, 1e-5))
 # **Exercise 1.** Many schedules begin with a **warm-up**.
 # Write `warm_up(step, last_step)`, where `step` counts from 0.
 # In the first 50 steps, the rate rises in a straight line: 1/50 of 0.003 for step 0, then 2/50, up to the full 0.003 for step 49.
-# From step 50 on it falls in a straight line. Step 50 still has the full 0.003, and `last_step` would have 0.
+# From step 50 on it falls in a straight line: at step 50 the rate is still 0.003, and at `last_step` it would be 0.
 # Return a `np.float32`, as `falling` does.
 
 
@@ -370,7 +370,7 @@ check("a_run-warm-up", warm_up)
 # %% state-heading [markdown]
 # ## What is the state of a run?
 #
-# Now pull the plug. The process is gone, and so is everything it had in memory.
+# Now suppose that the process is gone, and with it everything that it had in memory.
 # What has to be on disk so that the next step comes out exactly as it would have?
 #
 # The step itself tells us. This is what goes into it, and what comes out:
@@ -384,7 +384,7 @@ check("a_run-warm-up", warm_up)
 #
 # The next batch follows from the step number. The learning rate follows from the step number and `last_step`.
 # So two things have to be on disk: `model` and `step`.
-# (`last_step` is not among them. Always resume with the same one.)
+# `last_step` is not among them, because you give it to the program, the same one at every start.
 # `step` is a single number. `model` needs a closer look.
 
 # %% predict-size [markdown]
@@ -406,10 +406,10 @@ folder = Path(tempfile.mkdtemp())
 checkpoint = tf.train.Checkpoint(
     model=falling_model, step=falling_step
 )
-checkpoint.write(str(folder / "whole"))
+checkpoint.write(str(folder / "complete"))
 
 size = 0
-for file in folder.glob("whole.data*"):
+for file in folder.glob("complete.data*"):
     size += file.stat().st_size
 weight_bytes = 4 * (1200 * 48 + 48 + 48 * 2 + 2)
 reveal("a_run-size", round(size / weight_bytes))
@@ -435,12 +435,11 @@ for name in values:
 #
 # Now we know what to save: the step, and the model with its weights and slots.
 # This is exactly what we hand to `tf.train.Checkpoint`.
-# Above, we called its method `write`, which writes one checkpoint under a name that we choose. `read` would read it.
-# Our loop will use `save`, which also numbers the checkpoints, and its counterpart `restore`.
-# `tf.train.CheckpointManager` writes them into a folder, as `ckpt-1`, `ckpt-2` and so on.
-# With `max_to_keep=3` it keeps the last three.
+# A `Checkpoint` has two pairs of methods. `write`, which we used above, and `read` take a name that you choose.
+# `save` and `restore` number the checkpoints for you. Our loop uses the second pair.
+# `tf.train.CheckpointManager` writes them into a folder, as `ckpt-1`, `ckpt-2` and so on, and keeps the last three.
 # It also keeps a small file there, called `checkpoint`, which names the newest.
-# The function `newest` asks this file where to go on:
+# The function `newest` asks this file where to resume. It stands alone because we will have to write it anew:
 
 
 # %% newest-named
@@ -461,9 +460,9 @@ def newest(folder):
 #         manager.save()
 # ```
 #
-# We also have to save when you press **Stop**. Then `live` closes our generator,
-# which means that Python raises `GeneratorExit` at the `yield` where the generator waits.
-# At that point a step is complete. So we catch the exception, save, and raise it again:
+# We also have to save when you press **Stop**. It makes `live` close our generator:
+# Python raises `GeneratorExit` inside it, at the `yield` where it is waiting.
+# At that point a step is complete, so we catch the exception, save, and raise it again:
 
 
 # %% save
@@ -493,7 +492,6 @@ def train_and_save(model, layouts, last_step, folder):
 # %% stoppable-text [markdown]
 # Try it. Run the next two cells, and press **Stop** before the second one ends.
 # Then run the cell `history = await live(...)` again: a new model takes over, and the curve goes on.
-# (If you happen to stop right after the last step of an epoch, that epoch is never evaluated, and its point is missing.)
 
 # %% stop-folder
 stop_folder = tempfile.mkdtemp()
@@ -505,13 +503,19 @@ history = await live(run, history, steps=180)
 
 # %% exactly-text [markdown]
 # After a Stop, the curve shows no seam. But would you see one?
-# Let's be strict. We leave one run of 180 steps alone, and close another after step 150, as Stop would do:
+# Let's be strict. We leave one run of 180 steps alone, close another after step 150, as Stop would do, and resume it:
+#
+# ```
+# alone     1 ────────────────── 180
+# closed    1 ─────────── 150 S
+# resumed                 151 ── 180
+# ```
 
 # %% closed
-whole_folder = tempfile.mkdtemp()
-whole_model = Model(layouts)
-whole = list(
-    train_and_save(whole_model, layouts, 180, whole_folder)
+alone_folder = tempfile.mkdtemp()
+alone_model = Model(layouts)
+alone = list(
+    train_and_save(alone_model, layouts, 180, alone_folder)
 )
 
 closed_folder = tempfile.mkdtemp()
@@ -522,7 +526,7 @@ for record in run:
 run.close()
 
 # %% resumed-text [markdown]
-# Then a new model goes on from what the closed run has saved. How far is it from the model that was left alone?
+# Now a new model resumes from what the closed run has saved. How far is it from the model that was left alone?
 
 
 # %% resumed
@@ -547,7 +551,7 @@ run = train_and_save(resumed_model, layouts, 180, resumed_folder)
 resumed = list(run)
 
 print("goes on with step", resumed[0]["step"])
-print("difference", largest_difference(resumed_model, whole_model))
+print("difference", largest_difference(resumed_model, alone_model))
 
 # %% resumed-read [markdown]
 # The difference is zero. Between one device and eight there was rounding. Here there is none:
@@ -558,18 +562,21 @@ print("difference", largest_difference(resumed_model, whole_model))
 # How much of this did we need? Let's leave out a part of the state, and see whether we get an error.
 #
 # Suppose somebody saved only the weights, and now you want to continue training from them.
-# A checkpoint finds a variable by its path, such as `model.weights["W1"]`. So our module gets an attribute `weights`, too:
+# A checkpoint finds a variable by its path, such as `model.weights["W1"]`,
+# so a module with the weights alone must have an attribute `weights`, too:
 
 # %% missing tags=["error"]
 from course_lib import last_line
-from lessons.layouts.a_run.picture import lost_curves
 
-# A module that holds the weights, and nothing else
-weights_only = tf.Module()
-weights_only.weights = resumed_model.weights
-path = tf.train.Checkpoint(model=weights_only).write(
-    str(folder / "weights-only")
-)
+
+def only_weights_of(model):
+    part = tf.Module()
+    part.weights = model.weights
+    return part
+
+
+checkpoint = tf.train.Checkpoint(model=only_weights_of(resumed_model))
+path = checkpoint.write(str(folder / "weights-only"))
 
 status = tf.train.Checkpoint(model=Model(layouts)).read(path)
 try:
@@ -585,6 +592,19 @@ except AssertionError as error:
 # But the assertion has a blind spot. It checks the variables that you gave to the `Checkpoint`, and it can't know what you forgot.
 # What if you never gave it the slots?
 
+# %% slots-lost
+closed_at_150 = newest(closed_folder)
+without_slots = Model(layouts)
+step = tf.Variable(0, dtype=tf.int64)
+checkpoint = tf.train.Checkpoint(
+    model=only_weights_of(without_slots), step=step
+)
+# Leave the slots in the file unread, on purpose
+checkpoint.restore(closed_at_150).expect_partial()
+
+# Steps 151 to 180
+slots_lost = list(train(without_slots, layouts, step, 180, falling))
+
 # %% predict-slots [markdown]
 # A run was saved after step 150. A new model gets back its weights and its step, and sees the same batches as before.
 # But Adam's slots begin at zero. Now steps 151 to 180 are run.
@@ -598,21 +618,7 @@ except AssertionError as error:
 #   The loss of the first step comes before its update, from the right weights and the right batch.
 
 # %% reveal-slots
-closed_at_150 = newest(closed_folder)
-without_slots = Model(layouts)
-step = tf.Variable(0, dtype=tf.int64)
-
-# A checkpoint of the weights and the step, without the slots
-weights_only = tf.Module()
-weights_only.weights = without_slots.weights
-checkpoint = tf.train.Checkpoint(model=weights_only, step=step)
-# Leave the slots in the file unread, on purpose
-checkpoint.restore(closed_at_150).expect_partial()
-
-# Steps 151 to 180
-slots_lost = list(train(without_slots, layouts, step, 180, falling))
-
-right_losses = losses_of(whole, "loss")
+right_losses = losses_of(alone, "loss")
 lost_losses = losses_of(slots_lost, "loss")
 same = 0
 for number in lost_losses:
@@ -622,8 +628,8 @@ reveal("a_run-slots", same)
 
 # %% slots-lost-text [markdown]
 # From the second step on, it is a different run. Would you have seen it in the curve? We will look at the curves soon.
-# Before that, let's lose the other two parts, one at a time.
-# First we lose the step: the `Checkpoint` gets only the model, and the run counts from 1 again.
+# Before that, let's lose the step, and then the order of the data.
+# Without the step, the `Checkpoint` gets only the model, and the run counts from 1 again.
 
 # %% step-lost
 without_step = Model(layouts)
@@ -634,7 +640,7 @@ step = tf.Variable(0, dtype=tf.int64)
 step_lost = list(train(without_step, layouts, step, 180, falling))
 
 # %% order-lost-text [markdown]
-# Then we lose the order of the data.
+# And the order of the data?
 # Many programs shuffle with a random generator that is made when the process starts.
 # After a restart it begins anew, so the first batch of the first epoch comes once more:
 
@@ -657,6 +663,8 @@ order_lost = list(run)
 # Here are the losses of steps 151 to 180, for the run that lost nothing and for the three others:
 
 # %% lost-curves
+from lessons.layouts.a_run.picture import lost_curves
+
 lost_curves(
     {
         "nothing": right_losses,
@@ -680,7 +688,7 @@ lost_curves(
 # %% lost-table
 def row(lost, records, model):
     first = records[0]["step"]
-    difference = largest_difference(model, whole_model)
+    difference = largest_difference(model, alone_model)
     shown = about(difference, 0.001, 0.5)
     print(f"{lost:5}  {first:5}  {shown:>10}")
 
@@ -695,16 +703,13 @@ row("order", order_lost, without_order)
 # In all three, the weights are not those of the run that you started.
 # Nobody could repeat such a run from its program.
 #
-# We didn't get a single warning. For the slots and the step, that was our own doing.
-# They are in the file, so TensorFlow would have warned that nobody reads them, but `expect_partial()` silences that warning.
-# If you call `status.assert_consumed()` instead, the run stops when a value in the file is left unread.
-# For the order of the data we did call it, and it raised no error: it can't notice what was never saved.
+# Would a check have helped? The slots and the step are in the file. So if you call `status.assert_consumed()`
+# instead of `expect_partial()`, the run stops, because a value in the file was left unread.
+# For the order of the data we did call it, and it said nothing. It can't miss what was never saved.
 #
 # So the state of a run has four parts:
 # **the weights, the slots, the step, and the order of the data.** The first two are our `model`, the third is our `step`.
 # The fourth is nowhere in our checkpoint, because `rows_of` computes it from the third.
-# Nor is `last_step` in it: you give it to the program, the same one at every start.
-# (A network with dropout has a fifth part: its random numbers. They, too, can follow from the step.)
 
 # %% note-order [markdown]
 # What if my data comes from a pipeline of tf.data?
@@ -713,6 +718,8 @@ row("order", order_lost, without_order)
 # A `tf.data` iterator can go into a `tf.train.Checkpoint`, like a variable. Its shuffle buffer is saved with it, so the file can become large.
 # (That of a `DTensorDataset` can't, as {lesson:one_step} said.)
 # Or do as we do: shuffle with a seed that follows from the number of the epoch, and skip what is done.
+#
+# A network with dropout has one more part, its random numbers. They, too, can follow from the step.
 
 # %% torn-heading [markdown]
 # ## Killed while it saves
@@ -731,8 +738,8 @@ for file in sorted(Path(resumed_folder).iterdir()):
 # one for the variables on the mesh, and a small one for the rest, such as the step.
 # These files are written one after another.
 #
-# You would think that the file `checkpoint` comes last, when all the others are in place.
-# With ordinary variables it did, whenever we looked.
+# You would expect `checkpoint` to be written last, once everything else is in place.
+# With ordinary variables it was, every time we looked.
 # But with variables on a mesh, TensorFlow 2.21 often writes it *before* the index:
 #
 # ```
@@ -759,7 +766,7 @@ except tf.errors.NotFoundError as error:
 # The run does not start any more, although `ckpt-2` is still in the same folder, and complete.
 # If this happens at night, a job that restarts itself will fail again and again until the morning.
 #
-# So don't trust the file `checkpoint`. Look for yourself which checkpoints are *whole*.
+# So don't trust the file `checkpoint`. Look for yourself which checkpoints are *complete*.
 
 # %% note-latest [markdown]
 # What does TensorFlow's own latest_checkpoint do here?
@@ -772,8 +779,8 @@ except tf.errors.NotFoundError as error:
 
 # %% newest-text [markdown]
 # **Exercise 2.** Write `newest(folder)` again, now without the file `checkpoint`.
-# It returns the path of the newest checkpoint that is whole, such as `folder + "/ckpt-12"`, or `None` if there is none.
-# After a kill, a checkpoint is whole if its index can be read, since the index is written last.
+# It returns the path of the newest checkpoint that is complete, such as `folder + "/ckpt-12"`, or `None` if there is none.
+# After a kill, a checkpoint is complete if its index can be read, since of the files `ckpt-N` the index is written last.
 # `tf.train.list_variables(path)` reads it. If it can't, it raises a `tf.errors.OpError`.
 # The numbers in the names say which is newer.
 
@@ -790,7 +797,7 @@ def newest(folder):
             tf.train.list_variables(path)
             return path
         except tf.errors.OpError:
-            pass  # it is not whole: try the one before it
+            pass  # it is not complete: try the one before it
     return None
     # solution end
 
@@ -813,7 +820,7 @@ print("goes on with step", next(run)["step"])
 run.close()
 
 # %% newest-again-read [markdown]
-# The run goes on from `ckpt-2`, which was saved after step 150. The torn one costs 30 steps, not the whole run.
+# The run resumes from `ckpt-2`, which was saved after step 150. The torn one costs 30 steps, not the whole run.
 # A checkpoint also holds how many saves there were. So the next save is `ckpt-3` again, and replaces the torn one.
 
 # %% note-async [markdown]
@@ -854,7 +861,7 @@ run.close()
 #
 # Enough rehearsals. To have something to kill, we need a program that runs in its own process.
 # The cell below writes it into a file. It is long, but you have read nearly all of it, so it is folded.
-# Its functions are those of this lesson, with our solution of exercise 2 and with `shard` from {lesson:mesh_and_layout}.
+# It is this lesson's code, with our `newest` from exercise 2 and `shard` from {lesson:mesh_and_layout}.
 # Only two things are new. The lines at the beginning make eight devices, and random examples, so that the program needs no reviews.
 # And it ends with these lines:
 #
@@ -999,7 +1006,7 @@ class Model(tf.Module):
         self.squares = {}
         for name, value in values.items():
             zeros = np.zeros_like(value)
-            layout = layouts.get(name)
+            layout = layouts[name]
             self.weights[name] = variable(value, layout)
             self.means[name] = variable(zeros, layout)
             self.squares[name] = variable(zeros, layout)
@@ -1021,8 +1028,8 @@ def falling(step, last_step):
 
 
 def evaluate(model, layouts):
-    x = place(held_out_x, layouts.get("x"))
-    y = place(held_out_y, layouts.get("y"))
+    x = place(held_out_x, layouts["x"])
+    y = place(held_out_y, layouts["y"])
     logits = logits_of(model.weights, x)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
         y, logits
@@ -1035,8 +1042,8 @@ def train(model, layouts, step, last_step, rate_of, order=rows_of):
     while step < last_step:
         done = int(step)
         rows = order(done)
-        x = place(train_x[rows], layouts.get("x"))
-        y = place(train_y[rows], layouts.get("y"))
+        x = place(train_x[rows], layouts["x"])
+        y = place(train_y[rows], layouts["y"])
         step_number = np.float32(done + 1)
         rate = rate_of(done, last_step)
         loss, accuracy = train_step(model, x, y, step_number, rate)
@@ -1069,7 +1076,7 @@ def newest(folder):
             tf.train.list_variables(path)
             return path
         except tf.errors.OpError:
-            pass  # it is not whole: try the one before it
+            pass  # it is not complete: try the one before it
     return None
 
 
@@ -1224,9 +1231,11 @@ print("difference     ", difference)
 # We didn't stop at one kill. One of our tests kills a single run 20 times, at random times, also in the middle of saves.
 # The run resumed all 20 times. At its end, all its variables were the same to the last bit as those of an untouched run.
 #
-# How often should you save, then? Measure how many seconds a save takes, with `time.perf_counter()` before and after `manager.save()`.
-# Say it takes $c$ seconds, you save every $T$ seconds, and the run dies every $M$ seconds on average.
-# Then saves take a share of $c/T$ of the time. A death costs half of the time between two saves, on average, which is a share of $T/(2M)$.
+# ## How often should you save?
+#
+# Save often, and saving eats up your time. Save seldom, and each death throws away a lot of work.
+# Say a save takes $c$ seconds, you save every $T$ seconds, and the run dies every $M$ seconds on average.
+# Then saving eats up a fraction $c/T$ of your time. And every death throws away half a save interval, on average: a fraction $T/(2M)$.
 # The sum of the two is smallest at
 #
 # $$T = \sqrt{2cM}$$
@@ -1255,7 +1264,7 @@ print("difference     ", difference)
 # - The state of a run is the weights, the optimizer's slots, the step, and the order of the data.
 #   What you never gave to the checkpoint is lost without a warning.
 # - Compute everything else from the step: the next batch, the learning rate.
-#   Then a single number brings them back, if you start with the same arguments, such as `last_step`.
+#   Then one number, the step, brings them all back, as long as you start the program with the same arguments.
 # - Test your program by killing it. A run survives if it ends with the same bits as one that nobody touched.
 #
 # Our run now survives. Next, {lesson:faster} makes it fast.

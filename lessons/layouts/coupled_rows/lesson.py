@@ -7,8 +7,7 @@
 #
 # Until now, data parallelism rested on one fact:
 # each device computes the gradient of its own reviews, and the average of the eight is the gradient of all 64.
-# With batch normalization this is no longer true.
-# Even with eight reviews per device, all four averaged gradients are off, one of them by 86 %.
+# With batch normalization this is no longer true. Even with eight reviews per device, the average can be badly wrong.
 # So this lesson asks: *when is it not enough to average the gradients?* And what must the devices tell each other then?
 #
 # **After this lesson you can**
@@ -32,7 +31,6 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # **Batch normalization** makes many networks train in far fewer steps. It treats each hidden unit by itself.
 # It computes the mean and the variance of the unit over all rows of the batch.
-# (TensorFlow's function for these two is called `tf.nn.moments`.)
 # Then it subtracts the mean from each value, and divides by the square root of the variance.
 #
 # Take a batch of four reviews. For one hidden unit they have the values 1, 3, 5 and 7:
@@ -83,10 +81,10 @@ print("device 1", normalize_unit(unit[2:]).round(2))
 # ## Is it enough to average the gradients?
 #
 # What does this choice do to training? Let's put batch normalization into a real model.
-# You know the next two cells from {lesson:one_step}, and can skip them:
-# they hold the reviews, initial values and layouts, then the model and its training step.
+# You know the next two cells from {lesson:one_step}, so they are folded: just run them.
+# They hold the reviews, initial values and layouts, then the model and its training step.
 
-# %% data
+# %% data tags=["known"]
 from course_lib import data, shard
 
 tf = course_lib.start_tensorflow()
@@ -118,7 +116,7 @@ layouts = {
 }
 
 
-# %% model
+# %% model tags=["known"]
 class MLP(tf.Module):
     def __init__(self, values, layouts=None):
         super().__init__()
@@ -157,6 +155,7 @@ def train_step(model, x, y, learning_rate):
 
 # %% normalized-text [markdown]
 # Only this is new. Between the two layers, the hidden units are normalized.
+# (`tf.nn.moments` returns the mean and the variance.)
 # Most layers also train a scale *gamma* and a shift *beta* for each unit. We leave them out:
 
 
@@ -175,8 +174,8 @@ class NormalizedMLP(MLP):
 
 # %% gradients-text [markdown]
 # Now let's do what eight devices do when they exchange nothing but gradients.
-# We cut the first 64 reviews into eight parts, and compute the gradients of each part as if there were no others.
-# Then we average the eight.
+# We cut the first 64 reviews into eight parts, compute the gradients of each part as if there were no others,
+# and average the eight.
 # One device is enough for this experiment, because all eight would start from the same values.
 
 
@@ -251,6 +250,7 @@ for name, difference in differences.items():
 model = NormalizedMLP(values)
 full = gradients_of(model, train_x[:64], train_y[:64])
 differences = relative_differences(average_of_parts(model), full)
+# Equal up to rounding
 equal = [name for name in differences if differences[name] < 0.001]
 reveal("coupled_rows-coupled", len(equal))
 
@@ -281,11 +281,11 @@ for name, difference in differences.items():
 #
 # We wanted the gradient for the large box, and we averaged the gradients of the small ones.
 # So here is the answer to our question.
-# With a mean loss, the average of the parts' gradients is the gradient of the batch if two things hold:
+# If the loss is a mean over the rows, you may average the gradients of the parts, provided two things are true:
 #
 # 1. **No row's loss depends on a row in another part.**
 #    The loss of all 64 reviews, normalized together, breaks this rule: every review's loss depends on all the others.
-#    With local normalization the rule holds, but then it is a different loss.
+#    Normalize locally and you keep the rule, but now you are minimizing a different loss.
 # 2. **All parts have equally many rows.** Otherwise, weight each part by its number of rows.
 #
 # A contrastive loss also breaks the first rule, because it compares each row with other rows of the batch, its *in-batch negatives*.
@@ -314,10 +314,9 @@ for name, difference in relative_differences(on_eight, full).items():
 # %% on-eight-read [markdown]
 # There is no difference in any of the four gradients.
 # So the eight devices normalized globally, and the backward pass is right as well.
-# (In a long run of this network, rounding grows. {Lesson:one_step} has the figures.)
 #
-# The devices must have talked, and earlier than ever before.
-# Without the mean and the variance of all 64 reviews, no device can compute a single loss.
+# The devices must have talked, and earlier than ever before,
+# because without the mean and the variance of all 64 reviews, no device can compute a single loss.
 
 # %% predict-collectives [markdown]
 # Eight devices have 8 reviews each. Without batch normalization, a training step has six all-reduces:
@@ -345,7 +344,15 @@ for each in found:
 
 
 # %% collectives-read [markdown]
-# Five all-reduces have 192 bytes: 48 numbers, one for each hidden unit. One is the gradient of `b1`, and four are new.
+# Again the bytes tell what is what:
+#
+# | bytes | what | |
+# | --- | --- | --- |
+# | 192, twice | the mean and the variance of 48 hidden units | new |
+# | 4, twice | the loss and the accuracy | |
+# | 192, twice | the gradients of the mean and of the variance | new |
+# | 8, 192, 230,400 and 384 | the gradients of `b2`, `b1`, `W1` and `W2` | |
+#
 # Here is the whole step as a picture. Step through it, and watch when a band joins all eight devices:
 
 # %% lanes
@@ -360,9 +367,13 @@ StepExplorer("data", normalized=True)
 #
 # In bytes this is next to nothing: 768 for all four, where the gradient of `W1` alone has 230,400.
 # What it costs is waiting. All devices wait for the mean, and then again for the variance, which needs the mean.
-# In the backward pass there are two more all-reduces. Neither needs the other's result, so the devices wait at least once more.
-# An ordinary run fuses some all-reduces ({lesson:faster}): it has five instead of ten, and two instead of six without normalization.
-# How long the waiting takes, we cannot measure here: our virtual devices have no network between them.
+# In the backward pass there are two more all-reduces. They don't depend on each other, so they can share one wait.
+# We can't measure here how long such a wait would be on a network, because our virtual devices have none.
+
+# %% note-fused [markdown]
+# How many all-reduces are left when the step runs?
+#
+# TensorFlow fuses some of them ({lesson:faster}): ten become five. Without normalization, six become two.
 
 # %% note-third-sum [markdown]
 # Why does the backward pass need only two new sums?
@@ -407,22 +418,28 @@ check("coupled_rows-global", global_moments)
 # If they normalize locally, nobody has to wait.
 #
 # In DTensor, `axes=[0]` always means *all* rows.
-# To normalize locally, we reshape `hidden` to (8, rows, 48), with an axis for the devices,
+# To normalize locally, we reshape `hidden` so that it has an axis for the devices,
 # and take the mean and the variance over the middle axis.
 # In the same way, our four numbers would become [[1, 3], [5, 7]], with the means 2 and 6.
+# The axis of length 8 stays split over `batch`, so each device has one slice of it, its own rows:
 
 
 # %% local
+DEVICES = 8
+
+
 class LocalMLP(MLP):
     def __call__(self, x):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
-        rows = hidden.shape[0] // 8
-        by_device = tf.reshape(hidden, (8, rows, 48))
+        rows = hidden.shape[0] // DEVICES
+        # (64, 48) becomes (8 devices, 8 rows, 48)
+        by_device = tf.reshape(hidden, (DEVICES, rows, 48))
         mean, variance = tf.nn.moments(
             by_device, axes=[1], keepdims=True
         )
         by_device = normalize(by_device, mean, variance)
-        hidden = tf.reshape(by_device, (8 * rows, 48))
+        # Back to (64, 48)
+        hidden = tf.reshape(by_device, (DEVICES * rows, 48))
         return hidden @ self.W2 + self.b2
 
 
@@ -457,30 +474,37 @@ plain = MLP(values, layouts)
 global_8 = NormalizedMLP(values, layouts)
 local_8 = LocalMLP(values, layouts)
 
-print("8 reviews a device: loss of the last 20 steps")
-print("not normalized", about(train(plain, 8), 0.67, 0.70))
-print("global        ", about(train(global_8, 8), 0.33, 0.39))
-print("local         ", about(train(local_8, 8), 0.39, 0.44))
+plain_loss = train(plain, 8)
+global_loss = train(global_8, 8)
+local_loss = train(local_8, 8)
+
+print("8 reviews a device: mean loss of the last 20 steps")
+print("not normalized", about(plain_loss, 0.67, 0.70))
+print("global        ", about(global_loss, 0.33, 0.39))
+print("local         ", about(local_loss, 0.39, 0.44))
 
 # %% train-2
 global_2 = NormalizedMLP(values, layouts)
 local_2 = LocalMLP(values, layouts)
 
-print("2 reviews a device: loss of the last 20 steps")
-print("global", about(train(global_2, 2), 0.46, 0.55))
-print("local ", about(train(local_2, 2), 0.63, 0.75))
+global_loss = train(global_2, 2)
+local_loss = train(local_2, 2)
+
+print("2 reviews a device: mean loss of the last 20 steps")
+print("global", about(global_loss, 0.46, 0.55))
+print("local ", about(local_loss, 0.63, 0.75))
 
 # %% train-read [markdown]
-# At this learning rate, the plain model is still at 0.69 after a hundred steps. That is the loss of answering fifty-fifty.
+# At a learning rate of 0.1, the plain model is still at 0.69 after a hundred steps. That is the loss of answering fifty-fifty.
 # Normalization gets it going. With 8 reviews a device, local normalization does that nearly as well as global normalization.
-# With 2 it doesn't: the training loss is still near 0.69, where global normalization has brought it to about 0.50.
+# With 2 it doesn't: the training loss has hardly left 0.69, where global normalization has brought it to about 0.5.
 #
 # Why are two reviews so few? Think of one hidden unit.
 # If its values for the two reviews differ, one lies above their mean and the other below, equally far.
 # Unless they lie very close together, normalization makes them about +1 and −1, however far apart they were.
 # Little survives except which of the two reviews scored higher.
 #
-# The second layer then adds up opposite numbers, so apart from `b2`, the two reviews get opposite logits.
+# So the second layer sees two opposite rows, and gives them opposite logits, before it adds `b2`.
 # If both have the same label, one of the two answers is almost always wrong.
 #
 # And what if there is only one review? Let's see how far each variable moves in a hundred steps.
@@ -523,14 +547,16 @@ for name, change in changes.items():
 
 # %% one-row-text [markdown]
 # This is the run from the beginning of the lesson.
-# Three variables have not moved at all. Only `b2` has: it tracks how many of each batch's labels are positive.
+# Three variables have not moved at all. Only `b2` has, and all it can learn is how often a label is positive.
 # What would global normalization have done?
 
 # %% one-row
 global_1 = NormalizedMLP(values, layouts)
 
-print("1 review a device: loss of the last 20 steps")
-print("global", about(train(global_1, 1), 0.50, 0.68))
+global_1_loss = train(global_1, 1)
+
+print("1 review a device: mean loss of the last 20 steps")
+print("global", about(global_1_loss, 0.50, 0.68))
 print("local ", about(local_1_loss, 0.68, 0.71))
 
 # %% one-row-read [markdown]
@@ -540,7 +566,8 @@ print("local ", about(local_1_loss, 0.68, 0.71))
 # ## A review that comes alone
 #
 # Global normalization saves the training run, but the same trap waits at inference, where reviews often come one by one.
-# Take the model that was normalized globally, with 8 reviews a device, and ask it about three reviews, one at a time:
+# Take the model that was normalized globally, with 8 reviews a device, and ask it about three reviews, one at a time.
+# (A single row can't be split over eight devices, so each of them gets a copy.)
 
 # %% alone
 replicated = dtensor.Layout([WHOLE, WHOLE], mesh)
@@ -554,13 +581,13 @@ no, yes = to_numpy(global_8.b2)
 print(about(no, -0.5, 0.5), about(yes, -0.5, 0.5), "is b2")
 
 # %% alone-read [markdown]
-# Three reviews, and three times the same answer: `b2` again. Each review was a batch of one, and its own mean.
+# Three reviews, and three times the same answer: `b2` again, because each review was a batch of one, and its own mean.
 # If you measure accuracy on batches of 64, you never notice.
 #
 # So at inference, a model needs a mean and a variance that don't depend on the batch.
 # Usually these are **moving averages**, which the layer keeps during training.
 # Here we take the simplest choice, the mean and the variance of the first 6,400 training reviews, computed once after training.
-# Then a review gets the same answer, whatever else is in its batch.
+# Then a review gets the same answer, whatever else is in its batch:
 
 
 # %% accuracy-of
@@ -569,12 +596,8 @@ def hidden_of(model, x):
 
 
 @tf.function
-def moments_of(model, x):
-    return tf.nn.moments(hidden_of(model, x), axes=[0])
-
-
-@tf.function
-def accuracy_of(model, mean, variance, x, y):
+def accuracy_of(model, seen_x, x, y):
+    mean, variance = tf.nn.moments(hidden_of(model, seen_x), axes=[0])
     hidden = normalize(hidden_of(model, x), mean, variance)
     logits = hidden @ model.W2 + model.b2
     hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
@@ -591,8 +614,7 @@ test_y = shard(reviews.test.labels, layouts["y"])
 
 
 def tested(model):
-    mean, variance = moments_of(model, seen_x)
-    accuracy = accuracy_of(model, mean, variance, test_x, test_y)
+    accuracy = accuracy_of(model, seen_x, test_x, test_y)
     return about(accuracy, 0.48, 0.88)
 
 
@@ -604,17 +626,14 @@ print("1 review a device ", tested(global_1), tested(local_1))
 # %% accuracy-read [markdown]
 # With 8 reviews a device, the two models are about equally good.
 # The gradients differed by up to 86 %, but local normalization gave us a *different* model, not a worse one.
-# With 2 reviews a device, it ends 15 to 20 points below global normalization, depending on the processor.
-# With 1, the local model is no better than a coin.
+# With 2 reviews a device, it ends 15 to 20 points below global normalization, and with 1 it is no better than a coin.
+# (The global models get worse, too, partly because they saw fewer reviews: 6,400 with 8 a device, 1,600 with 2, and 800 with 1.)
 #
-# From line to line, the global models also get worse. One reason is that they saw fewer reviews:
-# a hundred steps take 6,400 reviews with 8 a device, 1,600 with 2, and 800 with 1.
-#
-# But why does the local model with 2 reviews a device reach about 0.6, when its training loss is that of answering fifty-fifty?
-# In training, the model gives opposite answers to the two reviews of a device.
-# In pairs with different labels, most of the answers are right.
+# One number doesn't seem to fit. With 2 reviews a device, the local model has almost the training loss of a coin,
+# and yet it gets more than 60 of 100 test reviews right. How?
+# In training, it gives opposite answers to the two reviews of a device. If their labels differ, most of the answers are right.
 # But about half of the pairs have the same label, and there one of the two answers is almost always wrong.
-# These wrong answers keep the loss near 0.69. But the model has learned something, and the test shows it.
+# These wrong answers keep the training loss up. At the test each review stands alone, and shows what was learned.
 #
 # Does this model catch up if it trains longer?
 
@@ -630,12 +649,12 @@ print("2 reviews a device", tested(global_400), tested(local_400))
 # %% longer-read [markdown]
 # The local model has come much closer, but it is still behind.
 # So if your own model has batch normalization, count the rows that each device gets.
-# If they are few, normalize globally, or within a row.
+# If there are only a few, normalize globally, or switch to a layer that normalizes within each row.
 #
 # ## What Keras does
 #
-# `tf.distribute`, the strategies of {lesson:whole_game}, takes the opposite view. There is no program over global tensors:
-# your function runs once on every device, and on each of them "the batch" means that device's share.
+# `tf.distribute`, the strategies of {lesson:whole_game}, takes the opposite view. You don't write a program for the whole batch.
+# Every device runs your function, and there "the batch" means that device's share.
 # So does Keras's layer normalize locally or globally?
 #
 # Take a model that consists of this one layer, and train it for one step on our four numbers, with two devices.
@@ -660,12 +679,10 @@ def fitted(synchronized):
 
 
 # %% predict-twins [markdown]
-# Two devices fit a Keras model for one step. Its only layer is `BatchNormalization(momentum=0)`, with defaults for all the rest.
-# So the moving averages are the mean and the variance of this step.
-# Device 0 has the values 1 and 3, with mean 2 and variance 1. Device 1 has 5 and 7, with mean 6 and variance 1.
-# All four together have mean 4 and variance 5.
-# Then the model's `predict` method, which normalizes with the moving averages, gets two identical rows, both 3.
-# Each device takes one of them. What are the answers?
+# Two devices fit a Keras model for one step, device 0 on the values 1 and 3 (mean 2, variance 1),
+# device 1 on 5 and 7 (mean 6, variance 1). All four together have mean 4 and variance 5.
+# The only layer is `BatchNormalization(momentum=0)`, so its moving averages are a mean and a variance of this step.
+# Then `predict`, which normalizes with the moving averages, gets the value 3 on each of the two devices. What are the answers?
 #
 # - [ ] `(-0.45, -0.45)` −0.45 for both
 #   This comes from the mean and the variance of all four values. Keras takes these only if you ask for it.
@@ -683,8 +700,8 @@ first, second = answers.ravel().round(1).tolist()
 reveal("coupled_rows-twins", (first, second))
 
 # %% synchronized-text [markdown]
-# The same row twice, and two answers! Which one you get depends on the device on which the row lands.
-# By default, Keras normalizes locally in training, and each device keeps moving averages of its own. It doesn't warn you.
+# The same row twice, and two answers! Which one you get depends on which device the row lands on.
+# By default, Keras normalizes locally in training, and each device keeps moving averages of its own, without a warning.
 # For global normalization you have to ask:
 
 # %% synchronized
@@ -755,8 +772,7 @@ print(f"36 reviews, one device {right:.2f}")
 # Its 28 rows of zeros pulled the mean of each hidden unit down, and so they changed the losses of the 36 *reviews*.
 # Where rows are coupled, it isn't enough to leave the padding out of the loss. You have to leave it out of the coupling as well.
 #
-# So each row gets a **row weight**: 1 for a review, 0 for padding.
-# Row weights are often called *sample weights*, or a *mask*.
+# So each row gets a **row weight**: 1 for a review, 0 for padding. (Search for *sample weights*, or a *mask*.)
 #
 # **Exercise 2.** Write `moments_of_reviews(hidden, row_weights)`:
 # the mean and the variance of each hidden unit over the rows with row weight 1, each of the shape (units,).
@@ -789,7 +805,7 @@ class WeightedMLP(MLP):
     def __call__(self, x, row_weights):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
         mean, variance = tf.nn.weighted_moments(
-            hidden, [0], row_weights
+            hidden, axes=[0], frequency_weights=row_weights
         )
         hidden = normalize(hidden, mean, variance)
         return hidden @ self.W2 + self.b2
@@ -802,8 +818,9 @@ def weighted_step(model, x, y, row_weights, learning_rate):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
             y, logits
         )
-        total = tf.reduce_sum(tf.squeeze(row_weights, 1) * losses)
-        loss = total / tf.reduce_sum(row_weights)
+        # (64, 1) becomes (64,), like the losses
+        row_losses = tf.squeeze(row_weights, axis=1) * losses
+        loss = tf.reduce_sum(row_losses) / tf.reduce_sum(row_weights)
     weights = model.trainable_variables
     gradients = tape.gradient(loss, weights)
     for weight, gradient in zip(weights, gradients):
@@ -812,13 +829,12 @@ def weighted_step(model, x, y, row_weights, learning_rate):
 
 
 # %% weighted-run-text [markdown]
-# Four devices have 8 reviews of this batch, one has 4, and three have none.
-# Parts of unequal size must be weighted, and the step does so simply by dividing the sum of all 36 losses by 36,
-# on whichever device they lie.
+# Four devices have 8 reviews of this batch, one has 4, and three have none. The parts are unequal, so they have to be weighted.
+# The step gets that for free: it adds up all 36 losses, wherever they are, and divides by 36.
 #
 # Eight devices now take one step with the padded batch.
 # Beside them, one device takes one step of the ordinary model, with only the 36 reviews.
-# We compare the two losses, and then, by the relative difference again, how each variable has changed:
+# First we compare the two losses, then how far each variable has moved:
 
 # %% weighted-run
 row_weights = np.array([[1.0]] * 36 + [[0.0]] * 28, "float32")
@@ -866,7 +882,7 @@ for name, difference in relative_differences(on_eight, on_one).items():
 # ## Takeaways
 #
 # - Gradients of equal parts average to the gradient of the batch if no row's loss depends on a row in another part.
-# - Batch normalization couples rows: globally in DTensor, locally in Keras under a strategy.
+# - Batch normalization couples rows: by default globally in DTensor, locally in Keras under a strategy.
 #   Count the rows that each device gets, and fix the mean and the variance for inference.
 # - Padding must have weight 0 in the loss, in its divisor, and in everything that couples rows.
 #
