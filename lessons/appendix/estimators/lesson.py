@@ -10,8 +10,7 @@
 # Nor can you trust the old log that you would compare it with. The one below begins with `loss = 2.0`, for a model whose first loss is exactly 1.
 # None of this raises an error.
 #
-# All three come from one thing. Somewhere between the batch and the weights, the number of replicas has to be accounted for,
-# and an Estimator does it in other places than TensorFlow does today.
+# All three come from one thing. Somewhere between the batch and the weights, something has to be multiplied or divided by the number of replicas. An Estimator does that in different places from today's TensorFlow.
 # So one question runs through this appendix: *I have a program with Estimators. How do I get off them, and keep its numbers?*
 # The best way to find out is to run the old program once more, beside the new one.
 #
@@ -152,7 +151,7 @@ print(f"loss   {metrics['loss']:.3f}")
 # %% old-train-read [markdown]
 # Leave the first line for a moment. Are the weight and the loss right?
 # At first the line predicts 0, so its error is 1. The gradient of the squared error is twice the error, for $w$ and $b$ alike.
-# So each step moves $w$ and $b$ by 0.02 · 2 = 4 % of the error apiece. Together they close 8 % of it.
+# So each step moves both $w$ and $b$ by 0.02 · 2, or 4 %, of the error. Together they close 8 % of it.
 # After ten steps $0.92^{10} = 0.434$ of the error is left. So the loss is $0.434^2 = 0.189$.
 # And the weight is half of $1 - 0.434$, which is 0.283. Both agree.
 #
@@ -291,7 +290,7 @@ check("estimators-ported", ported)
 # %% model-fn-text [markdown]
 # ## Whose mean?
 #
-# A program that defines its own model does so in a `model_fn`. The Estimator calls it with a batch and a `mode` (train, evaluate or predict),
+# If a program defines its own model, it has a `model_fn`. The Estimator calls it with a batch and a `mode` (train, evaluate or predict),
 # and it returns an `EstimatorSpec`: the loss, and for training the operation that updates the weights, `train_op`.
 # Here is our line again, as a `model_fn`. (We only train it, so it ignores the mode.)
 
@@ -374,9 +373,8 @@ print(f"weight {train_own_loop(tf.reduce_mean):.3f}")
 # The weight is larger: 0.413. The optimizer added up the gradients of two replicas, although each of them was a mean over ten examples already. That makes the gradient twice what it was, so each step closes 16 % of the error, and the weight is $(1 - 0.84^{10})/2 = 0.413$.
 # You wouldn't complain about a loss that falls faster. But with more replicas, or a larger learning rate, such a run blows up.
 #
-# Who divided by two in the `model_fn`? Not your code, and not the optimizer by itself. While an Estimator trains, it sets a switch,
-# and with that switch on, an optimizer of TensorFlow 1 (`tf.compat.v1.train`) divides the loss by the number of replicas before it takes the gradients.
-# In your own loop nobody sets the switch, whichever optimizer you take. So there it is up to you: divide by the global batch.
+# Who divided by two in the `model_fn`? Not your code, and not the optimizer by itself. While an Estimator trains, it sets a switch. With that switch on, a TensorFlow 1 optimizer (`tf.compat.v1.train`) divides the loss by the number of replicas before taking gradients.
+# In a loop of your own, nothing sets that switch, whatever optimizer you use. So there it is up to you: divide by the global batch.
 
 
 # %% global-mean
@@ -414,7 +412,7 @@ train_custom(clipping_model_fn)
 
 # %% clipped-read [markdown]
 # The weight is 0.413: this *old program* added up its gradients. The optimizer never saw the loss, so it couldn't divide it.
-# You wouldn't have noticed: a learning rate that was tuned with gradients twice too large suits gradients twice too large.
+# You wouldn't have noticed, because the learning rate was tuned with these doubled gradients.
 #
 # If you now divide by the global batch, you halve its updates (on eight GPUs, you make them eight times too small).
 # So before you translate a `model_fn`, find out which kind it is:
@@ -446,8 +444,7 @@ train_custom(clipping_model_fn)
 # %% keras-text [markdown]
 # ## Whose loss?
 #
-# Back to the first log, and its 2.0. When it trains, an Estimator *adds up* the losses that its replicas report,
-# unless a v1 optimizer has divided them: then it takes the mean.
+# Back to the first log, and its 2.0. In training, an Estimator logs the *sum* of its replicas' losses. If a v1 optimizer has divided the loss, it logs their mean instead.
 # `LinearRegressor` halves the loss that it hands to its optimizer, so it trains as it should. But the loss that it *reports* is the undivided one: each replica reports 1, and the Estimator adds them up to 2.
 #
 # What `evaluate` returned was right, 0.189. Can you rely on that at least?
@@ -604,4 +601,4 @@ print("new", np.round(predicted[:, 0], 3))
 #
 # - The batch of an `input_fn` is per replica. Multiply it by the number of replicas, and leave `steps` as it is.
 # - Before you translate a `model_fn`, find out whether its gradients were averaged or added up. Unless a head makes the loss, the first loss in its log tells you.
-# - Test the new program by its predictions, not by a log of losses: with the old weights, they must be the old ones.
+# - Test the new program by its predictions, not by a log of losses: give it the old weights, and it must predict what the old program did.

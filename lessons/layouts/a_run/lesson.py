@@ -7,7 +7,7 @@
 #
 # You may have a single machine, but it, too, will be rebooted in the middle of a run. Then one of three things happens.
 # You lose a few minutes. You lose everything.
-# Or the run goes on with a part of itself missing, and nobody notices.
+# Or the run resumes with something missing, and nobody notices.
 #
 # So *what does a training run need to survive?*
 # At the end of this lesson you kill a real training process while it works, and start it again.
@@ -33,7 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% [markdown]
 # ## A run that you can watch
 #
-# Before we kill a run, we need one that you can watch, and whose loss you can trust.
+# Before we kill a run, we need one worth killing: you can watch it, and you can trust its loss.
 # So we begin with reviews that are held out, and with a learning rate that falls.
 #
 # We train the network of {lesson:whole_game} on its film reviews.
@@ -196,8 +196,7 @@ def evaluate(model, layouts):
 # Now the loop. `step` is an ordinary `tf.Variable` that counts the finished steps, so it begins at 0.
 # You give the loop two functions: `rate_of` chooses the learning rate of a step, and `order` chooses its reviews.
 # After each step the loop yields a record.
-# At the end of each epoch, and of the run, it also evaluates, and yields a second record with the held-out loss
-# (under the name `test_loss`, which the live curves know):
+# At the end of each epoch, and at the end of the run, it also evaluates the model and yields a second record, with the held-out loss. (The key is `test_loss`, because that is what the live plot expects.)
 
 
 # %% train
@@ -303,7 +302,7 @@ held_out_curves(of_constant, of_falling)
 # With the schedule, the held-out loss settles at 0.30, and stays there for the last three epochs,
 # because the steps get smaller and smaller, and the weights move less and less.
 # Whichever of these three epochs you look at, you find 0.30: *that* is a loss to report.
-# Report the length of the schedule with it, because a longer or shorter run settles at a different loss.
+# Report the length of the schedule, too: a longer or shorter one would settle elsewhere.
 #
 # As always, we compare with one device. It takes the first 100 steps of the same run:
 
@@ -384,7 +383,7 @@ check("a_run-warm-up", warm_up)
 #
 # The next batch follows from the step number. The learning rate follows from the step number and `last_step`.
 # So two things have to be on disk: `model` and `step`.
-# `last_step` is not among them, because you give it to the program, the same one at every start.
+# `last_step` isn't one of them: you pass the same value each time you start the program.
 # `step` is a single number. `model` needs a closer look.
 
 # %% predict-size [markdown]
@@ -429,17 +428,17 @@ for name in values:
 # %% slots-read [markdown]
 # Each slot has the shape of its weight. `Model` also gave it the same layout,
 # so if a weight is split over devices, its slots are split along with it.
-# With Adam, two thirds of the state are slots.
+# With Adam, two thirds of the state is slots.
 #
 # ## Save it
 #
 # Now we know what to save: the step, and the model with its weights and slots.
 # This is exactly what we hand to `tf.train.Checkpoint`.
 # A `Checkpoint` has two pairs of methods. `write`, which we used above, and `read` take a name that you choose.
-# `save` and `restore` number the checkpoints for you. Our loop uses the second pair.
+# `save` numbers the checkpoints for you, and `restore` is its counterpart. Our loop uses the second pair.
 # `tf.train.CheckpointManager` writes them into a folder, as `ckpt-1`, `ckpt-2` and so on, and keeps the last three.
 # It also keeps a small file there, called `checkpoint`, which names the newest.
-# The function `newest` asks this file where to resume. It stands alone because we will have to write it anew:
+# The function `newest` asks this file where to resume. We give it a function of its own because we will have to rewrite it:
 
 
 # %% newest-named
@@ -587,7 +586,7 @@ except AssertionError as error:
 # %% missing-read [markdown]
 # The eight variables without a value are the slots.
 # `train_and_save` makes this check right after it restores, and here you see why.
-# Without it, the slots would stay at zero, and the run would go on without so much as a warning.
+# Without this check, the slots would stay at zero and the run would carry on, with no warning at all.
 #
 # But the assertion has a blind spot. It checks the variables that you gave to the `Checkpoint`, and it can't know what you forgot.
 # What if you never gave it the slots?
@@ -705,7 +704,7 @@ row("order", order_lost, without_order)
 #
 # Would a check have helped? The slots and the step are in the file. So if you call `status.assert_consumed()`
 # instead of `expect_partial()`, the run stops, because a value in the file was left unread.
-# For the order of the data we did call it, and it said nothing. It can't miss what was never saved.
+# For the order of the data we did call it, and it said nothing. It can't notice the absence of something that was never saved.
 #
 # So the state of a run has four parts:
 # **the weights, the slots, the step, and the order of the data.** The first two are our `model`, the third is our `step`.
@@ -821,7 +820,7 @@ run.close()
 
 # %% newest-again-read [markdown]
 # The run resumes from `ckpt-2`, which was saved after step 150. The torn one costs 30 steps, not the whole run.
-# A checkpoint also holds how many saves there were. So the next save is `ckpt-3` again, and replaces the torn one.
+# A checkpoint also records how many saves there have been. So the next save is `ckpt-3` again, and replaces the torn one.
 
 # %% note-async [markdown]
 # Can the run go on while it saves?

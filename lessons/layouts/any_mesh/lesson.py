@@ -7,8 +7,8 @@
 # Are the three weeks lost? Or *can a run move to another mesh?*
 #
 # In {lesson:whole_game} a run moved once, and its losses were those of one device, up to rounding.
-# Now you find out how that is possible. You look into the file, and put together by hand what a device needs from it.
-# You see how a program can lose its values while the usual checks pass, and guard your own against it.
+# Now you find out how that is possible. You look into the file, and assemble by hand the part that one device needs.
+# You see how a program can lose its values without failing any of the usual checks, and protect your own from it.
 # Then you send one run over four meshes, and finally to a single device.
 # And because a run that can go anywhere has to go somewhere, the second half asks which mesh to choose.
 #
@@ -253,7 +253,7 @@ def train(layouts, folder, steps, batch_size=64, learning_rate=3e-3):
 
 
 # %% first-run-text [markdown]
-# The whole run will have 200 steps. We train the first 40, and the curve leaves room for the rest:
+# The whole run will have 200 steps. We train the first 40 now; the plot leaves room for the rest:
 
 # %% first-run
 import tempfile
@@ -315,7 +315,7 @@ for file in sorted(Path(folder).glob("ckpt-*")):
 # and the names of the program's objects.
 #
 # The most interesting file is the last one. This **index** records each variable's full shape.
-# And for each piece that was stored, called a *block*, it says which slice of the variable it is, and which file it is in.
+# And for each stored piece, or *block*, it says which slice of the variable this is and which file holds it.
 # Let's ask it for the variables:
 
 # %% index
@@ -329,7 +329,7 @@ for key, shape in tf.train.list_variables(latest):
 # What the index does *not* have is a mesh. It says neither that there were eight devices, nor that they were arranged as 4 × 2.
 #
 # So any mesh can come and take what it needs. That is called **resharding**.
-# Let's have two more meshes that want `W1`, one of 2 × 4 and one of only three devices:
+# Let's make two more meshes that will read `W1`, one of 2 × 4 and one of only three devices:
 
 # %% more-meshes
 two_by_four_mesh = dtensor.create_mesh(
@@ -382,7 +382,7 @@ def read_columns(stored, first, stop):
 check("any_mesh-columns", read_columns)
 
 # %% middle-text [markdown]
-# Until the check accepts your function, the next cell uses ours.
+# The next cell uses your function once the check has accepted it, and ours until then.
 # It cuts our initial `W1` into the two blocks of the file, and reads the middle third:
 
 # %% middle
@@ -428,7 +428,7 @@ print("three:", differing(three))
 
 # %% restore-read [markdown]
 # No number differs, on any device: `W1` is the same to the last bit.
-# We don't compare the other variables in this way, because the run will go on from them, and its losses will tell.
+# We don't check the other variables this way: the run will go on from them, so its losses will show any mistake.
 #
 # ## Without a whole copy
 #
@@ -494,7 +494,7 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
 #
 # Is this guard enough? Suppose that, in the meantime, somebody has widened the hidden layer.
 # In the file, `W2` has 48 rows, and in the new program it has 96. The shape of `b2` is the same in both.
-# To tell them apart, we fill the file with ones, and the program with zeros:
+# To see which values we end up with, we fill the file with ones and the program with zeros:
 
 # %% silence
 saved = {
@@ -898,7 +898,7 @@ costs_picture(
 )
 
 # %% bytes-read [markdown]
-# With 64 reviews, the more of the model we split, the less a device holds, because most of it is weights and slots.
+# With 64 reviews, most of what a device holds is weights and slots, so the more we split the model, the less it holds.
 #
 # With 1,024 reviews it is different: now the data-parallel scheme holds *least* of the three.
 # The batch has become larger than the model, and `batch` 8 splits it eight ways,
@@ -948,7 +948,7 @@ costs_picture(
 # %% time-read [markdown]
 # The bytes hardly matter.
 # The bars for 64 and for 1,024 reviews are practically the same: 84, 38 and 16 times 3.4 µs make 286, 129 and 54 µs.
-# Less than 2 µs are left for the bytes. Such all-reduces are **latency-bound**, and long rings lose, whatever they carry.
+# Less than 2 µs are left for the bytes. All-reduces like these are **latency-bound**: the longer the ring, the slower, whatever it carries.
 # In a large network it is the other way round. There the bytes decide, and then the bars of *sent* tell you the time.
 
 # %% note-left-out [markdown]

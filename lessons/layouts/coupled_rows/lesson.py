@@ -154,7 +154,7 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% normalized-text [markdown]
-# Only this is new. Between the two layers, the hidden units are normalized.
+# Only one thing is new: between the two layers, the hidden units are normalized.
 # (`tf.nn.moments` returns the mean and the variance.)
 # Most layers also train a scale *gamma* and a shift *beta* for each unit. We leave them out:
 
@@ -176,7 +176,7 @@ class NormalizedMLP(MLP):
 # Now let's do what eight devices do when they exchange nothing but gradients.
 # We cut the first 64 reviews into eight parts, compute the gradients of each part as if there were no others,
 # and average the eight.
-# One device is enough for this experiment, because all eight would start from the same values.
+# We can do this on one device, since all eight would start from the same values anyway.
 
 
 # %% gradients
@@ -281,11 +281,11 @@ for name, difference in differences.items():
 #
 # We wanted the gradient for the large box, and we averaged the gradients of the small ones.
 # So here is the answer to our question.
-# If the loss is a mean over the rows, you may average the gradients of the parts, provided two things are true:
+# When the loss is a mean over rows, averaging the gradients of the parts is correct under two conditions:
 #
 # 1. **No row's loss depends on a row in another part.**
 #    The loss of all 64 reviews, normalized together, breaks this rule: every review's loss depends on all the others.
-#    Normalize locally and you keep the rule, but now you are minimizing a different loss.
+#    If you normalize locally, the rule holds again, but for a different loss.
 # 2. **All parts have equally many rows.** Otherwise, weight each part by its number of rows.
 #
 # A contrastive loss also breaks the first rule, because it compares each row with other rows of the batch, its *in-batch negatives*.
@@ -315,8 +315,7 @@ for name, difference in relative_differences(on_eight, full).items():
 # There is no difference in any of the four gradients.
 # So the eight devices normalized globally, and the backward pass is right as well.
 #
-# The devices must have talked, and earlier than ever before,
-# because without the mean and the variance of all 64 reviews, no device can compute a single loss.
+# So the devices must have talked, and sooner than in any step so far: without the mean and variance of all 64 reviews, no device can compute even one loss.
 
 # %% predict-collectives [markdown]
 # Eight devices have 8 reviews each. Without batch normalization, a training step has six all-reduces:
@@ -344,7 +343,7 @@ for each in found:
 
 
 # %% collectives-read [markdown]
-# Again the bytes tell what is what:
+# Again, the byte counts tell you which is which:
 #
 # | bytes | what | |
 # | --- | --- | --- |
@@ -366,7 +365,7 @@ StepExplorer("data", normalized=True)
 # so with `tf.nn.moments(hidden, axes=[0])` the model normalizes globally, and DTensor adds the all-reduces.
 #
 # In bytes this is next to nothing: 768 for all four, where the gradient of `W1` alone has 230,400.
-# What it costs is waiting. All devices wait for the mean, and then again for the variance, which needs the mean.
+# The real cost is waiting. All devices wait for the mean, and then again for the variance, which needs the mean.
 # In the backward pass there are two more all-reduces. They don't depend on each other, so they can share one wait.
 # We can't measure here how long such a wait would be on a network, because our virtual devices have none.
 
@@ -379,8 +378,7 @@ StepExplorer("data", normalized=True)
 # Why does the backward pass need only two new sums?
 #
 # One sum is the gradient of the mean, and the other is the gradient of the variance.
-# But the variance is itself computed from the mean. So there ought to be a second path for the gradient of the mean,
-# and with it a third sum. This path always contributes zero, because deviations from a mean sum to zero.
+# But the variance is itself computed from the mean. So the gradient of the mean has a second path, through the variance, and that should add a third sum. This path always contributes zero, because deviations from a mean sum to zero.
 # `tf.nn.moments` therefore cuts this path, with `tf.stop_gradient`.
 
 # %% exercise-global-text [markdown]
@@ -502,7 +500,7 @@ print("local ", about(local_loss, 0.63, 0.75))
 # Why are two reviews so few? Think of one hidden unit.
 # If its values for the two reviews differ, one lies above their mean and the other below, equally far.
 # Unless they lie very close together, normalization makes them about +1 and −1, however far apart they were.
-# Little survives except which of the two reviews scored higher.
+# Almost all that survives is which of the two values was larger.
 #
 # So the second layer sees two opposite rows, and gives them opposite logits, before it adds `b2`.
 # If both have the same label, one of the two answers is almost always wrong.
@@ -629,8 +627,7 @@ print("1 review a device ", tested(global_1), tested(local_1))
 # With 2 reviews a device, it ends 15 to 20 points below global normalization, and with 1 it is no better than a coin.
 # (The global models get worse, too, partly because they saw fewer reviews: 6,400 with 8 a device, 1,600 with 2, and 800 with 1.)
 #
-# One number doesn't seem to fit. With 2 reviews a device, the local model has almost the training loss of a coin,
-# and yet it gets more than 60 of 100 test reviews right. How?
+# One number doesn't seem to fit. With 2 reviews a device, the local model's training loss is barely better than a coin's, and yet it gets more than 60 % of the test reviews right. How?
 # In training, it gives opposite answers to the two reviews of a device. If their labels differ, most of the answers are right.
 # But about half of the pairs have the same label, and there one of the two answers is almost always wrong.
 # These wrong answers keep the training loss up. At the test each review stands alone, and shows what was learned.

@@ -2,7 +2,7 @@
 # # When are eight devices faster than one?
 #
 # One device trains on 64 reviews in 1.7 milliseconds.
-# We gave the same program eight devices, so that each had only 8 reviews to look at.
+# Then we ran the same program on eight devices, so that each had only 8 reviews to look at.
 # A step took them 8 milliseconds, nearly five times as long.
 #
 # Your first distributed program will probably do the same.
@@ -244,8 +244,7 @@ reveal("faster-growth", answer)
 # One device pays little of the first and all of the second.
 # Eight devices pay a lot of the first, and share the second.
 #
-# Here are the times that we recorded on a machine with two cores. They are those of the finished step of this lesson,
-# so they are shorter than the times of the opening. Both axes are logarithmic:
+# Here are the times that we recorded on a machine with two cores. We recorded them with the improved step that this lesson ends with, so they are shorter than those in the opening. Both axes are logarithmic:
 
 # %% crossing
 from lessons.layouts.faster.picture import times_picture
@@ -258,7 +257,7 @@ times_picture()
 #
 # Start at the left. From 64 to 512 reviews, the line of the eight devices is almost flat.
 # They get eight times as many reviews, and a step goes from 4.8 to 5.5 ms: it is nearly all fixed cost.
-# The line of the one device begins far below, at 1.3 ms, and is nearly flat at first, too.
+# The line for one device starts much lower, at 1.3 ms, and is also nearly flat at first.
 # But it soon climbs, and near the right end twice the reviews take twice the time.
 # So it has to meet the other line somewhere.
 #
@@ -266,8 +265,7 @@ times_picture()
 # At the right end, with 16,384 reviews, one device takes 49 ms and eight take 32.
 # Eight devices are 1.5 times as fast as one, and 2 was the most that we could hope for.
 #
-# Where do the lines cross on your machine? Choose a batch size and press the button. Each measurement takes a few seconds,
-# because `measuring` uses the same clock in several turns, one device and eight devices alternating, and takes the median.
+# Where do the lines cross on your machine? Choose a batch size and press the button. Each measurement takes a few seconds: `measuring` times one device and eight devices in alternation, several times over, and takes the median.
 # Your eight devices will be a little slower than ours, because our finished step makes fewer all-reduces:
 
 # %% widget
@@ -418,7 +416,7 @@ parts_picture()
 # The page *What a step takes* has more.
 
 # %% larger-heading [markdown]
-# We try four cures. The first two get by with fewer all-reduces.
+# We try four cures. The first two save all-reduces.
 # The last two keep the devices from waiting for Python.
 #
 # ## Cure 1: larger batches
@@ -495,7 +493,7 @@ for each in found:
 # %% combined-read [markdown]
 # Two are left. The large one carries the four gradients.
 # The small one carries two numbers, the loss and the accuracy, which TensorFlow has padded to 1,024.
-# So it carries next to nothing, and yet it costs a full round of waiting.
+# It carries almost nothing, yet it costs a full round of waiting.
 #
 # Why does TensorFlow not fuse the two? Because they are not the same operation.
 # A gradient is a *sum* over the reviews: the backward pass has already divided by 64, so the devices only have to add.
@@ -670,7 +668,7 @@ print("eight, Python loop ", unrolled.numpy().round(4))
 # Remember the comment in our update: first compute everything, then write it. Each single step keeps this order.
 # But Python runs the loop while the function is traced, so the loop is *unrolled*: the graph has four steps in a row,
 # and the second step reads weights that the first has written.
-# To fuse all-reduces, TensorFlow has to move operations. Does it respect who writes a variable, and who reads it?
+# To fuse all-reduces, TensorFlow has to move operations. Does it keep reads and writes of a variable in the right order?
 #
 # Two runs give the answer. The first is on one device, which has no all-reduces:
 
@@ -894,7 +892,7 @@ os.remove(huge)
 # ```
 #
 # Here host and devices still take turns, though only once in 32 steps: the devices are idle while the host hands out the next stack.
-# But a call returns before the devices have finished, so the host need not wait for the losses right away.
+# But a call returns before the devices have finished, so the host doesn't have to wait for the losses at once.
 # It can prepare the next stack first, and read the losses after that:
 #
 # ```
@@ -1018,7 +1016,7 @@ gains_picture()
 #         kept = []
 # ```
 #
-# 32 steps in a call save another 1.4 ms, because Python no longer has to fetch a batch, hand it out and call a function for each step.
+# Putting 32 steps in a call saves another 1.4 ms: Python no longer fetches a batch, hands it out and calls a function for every step.
 # 4.2 ms are left, and we know what they are: 3.9 ms are the step itself, as the devices compute it.
 # Files, handing out batches, calls and reading together add only 0.3 ms.
 #

@@ -458,7 +458,7 @@ factor_curves({"A": in_a, "B": in_b})
 # ## Six tests
 #
 # How would you have noticed? Here are six tests for an optimizer, from the cheapest to the most thorough.
-# The first you have made already, on all four programs. We try the others on A first.
+# You have already run the first, on all four programs. We'll try the others on A to begin with.
 #
 # ### 1. The loss falls
 #
@@ -581,14 +581,13 @@ difference = gap(runs["A"]["weights"], on_one["A"]["weights"])
 print("A, eight devices and one:", about(difference, 0, 1e-3))
 
 # %% numpy-text [markdown]
-# The difference is rounding, near $10^{-7}$. A tolerance must be well above rounding, and below what a bug does in 30 steps.
+# The difference is rounding, near $10^{-7}$. A tolerance must lie well above rounding errors, and below the damage that a bug does in 30 steps.
 # Ours is 0.001: as far as Adam moves a weight in one step.
 #
 # ### 5. NumPy
 #
 # On one device we ran the same code again. Now we want an answer that was reached in a different way.
-# Adam sees nothing but weights and gradients. So a second Adam needs no network: from the recorded gradients,
-# it must arrive at the same weights. You write it.
+# Adam sees nothing but weights and gradients. So a second Adam needs no network: given the recorded gradients, it should arrive at the same weights. You write it.
 #
 # **Exercise 1.** Write `adam_in_numpy(weight, gradients, learning_rate)`, from the formulas above.
 # `weight` is an array, and `gradients` is a list of arrays, one for each step.
@@ -703,7 +702,7 @@ print("A and Keras:", about(difference, 0, 1e-3))
 #
 # NumPy is fed the gradients that the eight devices computed, so it can't tell whether those are right. What it checks is the update.
 #
-# The last column doesn't hold for D and E, which start from values of their own. The Keras network starts from `values`, and so does the one-device run that we compare with E.
+# The last column doesn't hold for D and E. They start from values of their own, whereas the Keras network, and the one-device run that E is compared with, both start from `values`.
 
 # %% predict-caught [markdown]
 # Three trainings with Adam are wrong:
@@ -790,11 +789,11 @@ print_table()
 # B is found by two tests, C by four, D by one and E by three. But look at the columns, because a test is what you choose:
 #
 # - **The falling loss** finds nothing at all. It would catch a wrong sign, since the loss would rise.
-# - **The first step by hand** finds C, whose `b3` didn't move at all. It doesn't find B: that uses $c_1$ forever, and in the first step $c_1$ is right. A first step can't show what goes wrong later.
+# - **The first step by hand** finds C, whose `b3` didn't move at all. It misses B, which uses $c_1$ forever: in the first step, $c_1$ is right. A first step can't show what goes wrong later.
 # - **The copies** find E alone. In B, C and D all eight devices go wrong together, so their copies stay equal.
 # - **One device** finds what goes wrong *because* there are eight: C and E. B and D make the same mistake there.
 # - **NumPy** finds a wrong update, so B and C. It never sees the network of D, and E's update is right on every device.
-# - **Keras** finds all four, because it shares the least with us. If `values` themselves were wrong, it would miss that.
+# - **Keras** finds all four, because it shares the least with us. But it would miss a mistake in `values` themselves.
 #
 # Then why not use Keras alone? Because it only says *that* something is wrong. The other columns say where to look.
 # If one device differs, look at the distribution. If NumPy differs, look at the update.
@@ -880,7 +879,7 @@ for each in collectives(write_then_read, inputs, combine=True):
 # Fusing makes one all-reduce of the three: 4,096 bytes, with the padding of {lesson:faster}.
 #
 # Now to the order. Our function reads at the end. But a read has to wait only for the write to its own variable,
-# so TensorFlow's graph puts each read right behind that write. Fusing then merges the three all-reduces where the last one stood.
+# so TensorFlow's graph puts each read right behind that write. Fusing then replaces the three all-reduces by one, at the place of the last.
 # Writes 1 and 2 have to wait for the fused sum, so they end up behind it:
 #
 # ```
@@ -917,7 +916,7 @@ for name, weight in runs["C"]["after one"].items():
 #
 # You can't tell from your code. Here two of three reads come too early. Pass the three variables as arguments, in a list,
 # and all reads return 8, though the sums are fused just the same.
-# That is no cure: C gets its variables in an argument, too, inside a module, and reads too early.
+# That is no cure: C, too, gets its variables as an argument (inside a module), and still reads too early.
 #
 # With fusing off, as in {lesson:faster}, C is right. That is a good way to test a suspicion, but every step then takes more all-reduces.
 #
@@ -926,7 +925,7 @@ for name, weight in runs["C"]["after one"].items():
 # {Lesson:keras_layouts} meets the same bug in the optimizers of Keras.
 
 # %% momentum-text [markdown]
-# **Exercise 2.** Now write an optimizer that writes each variable once and doesn't read it afterwards. It needn't compute everything first, as A does.
+# **Exercise 2.** Now write an optimizer that writes each variable once and doesn't read it afterwards. Unlike A, it needn't compute everything before it writes.
 # *Momentum* has one slot $u$ for each weight $w$, its velocity:
 #
 # $$u \leftarrow 0.9\, u - \alpha\, g,\qquad w \leftarrow w + u$$
@@ -1077,13 +1076,12 @@ for name, results in tried.items():
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - A loss that falls proves nothing. Compare with something that can't have the bug you are afraid of:
-#   one device for what distribution breaks, another program for the formulas and the network.
+# - A loss that falls proves nothing. Compare with something that can't share the bug you are afraid of: use one device to find what distribution breaks, and another program to find a mistake in the formulas or the network.
 # - In a DTensor step, write each variable only once, and don't read it afterwards: go on with the tensor that you computed.
 #   A step number belongs in a variable, or is passed in as a tensor.
 # - Before you compare two optimizers, give each its own best learning rate.
 #
-# {Lesson:keras_layouts} asks how much of this Keras can take off your hands.
+# {Lesson:keras_layouts} shows what Keras takes off your hands, and what it gets wrong without a word.
 
 # %% score
 score("from_scratch")

@@ -33,7 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Two packages go by the name of Keras. **Keras 3** is what you get as `tf.keras` since TensorFlow 2.16,
 # and **tf_keras** is Keras 2, which lives on under this name for programs that need it.
-# We use tf_keras, because on TensorFlow it is the one that takes DTensor's layouts. What Keras 3 does with them, you'll see at the end.
+# We use tf_keras, because on TensorFlow it is the one that takes DTensor's layouts. You'll see at the end what Keras 3 does with them.
 #
 # The network is the usual one, 1,200 → 48 → 2, and so are the reviews, the mesh of 4 × 2
 # and the initial values. You know this cell, so it is folded:
@@ -89,7 +89,7 @@ def mlp(keras):
 # %% layout-map-text [markdown]
 # The layouts come from outside. A **LayoutMap**, or map for short, is a dictionary from patterns to layouts,
 # and each pattern is meant to match the names of some variables.
-# In a `Sequential` model, the map knows a variable by the layer's name, a dot, and what the layer calls the variable: `hidden.kernel`.
+# In a `Sequential` model, the map's name for a variable is the layer's name, a dot, and the variable's name within the layer: `hidden.kernel`.
 # The model is split as in {lesson:splitting_the_model}: the first kernel by columns, the second by rows.
 
 # %% layout-map
@@ -169,7 +169,7 @@ print("sequential", bytes_on_device_0(model))
 print("class     ", bytes_on_device_0(by_class))
 
 # %% held-read [markdown]
-# Device 0 holds half of the `Sequential` model, and of `logits.bias`, which isn't split, all 8 bytes.
+# Device 0 holds half of the `Sequential` model, plus all 8 bytes of `logits.bias`, which isn't split.
 # The class isn't split at all: 230,984 bytes are the whole model. A model that is copied to every device computes the right numbers,
 # so no loss and no accuracy will ever tell you. You find out on the day the model ought to fit and doesn't.
 #
@@ -218,7 +218,7 @@ print("class     ", bytes_on_device_0(by_class))
 #
 # - No device may hold more than 125,000 bytes of the variables. That is enough for a quarter of each large kernel, plus full copies of everything else.
 # - In a forward and backward pass with 64 reviews, split over `batch`, the collectives may carry at most 132,000 bytes.
-#   That is enough for the gradients, the loss and *one* more all-reduce: the sums of the second layer (32 × 64 numbers, 8,192 bytes). A second one won't fit.
+#   That is enough for the gradients, the loss and *one* more all-reduce, which adds up the second layer's output (32 × 64 numbers, 8,192 bytes). There is no room for another.
 #
 # The check makes the model under your map, counts what devices hold, and runs it.
 
@@ -240,8 +240,7 @@ check("keras_layouts-layout-map", small_enough)
 # ## Updates that come one step late
 #
 # The layouts are used. But are the numbers right? Let's train, with a step written as you would write it for one device.
-# One `tf.function` computes the gradients and lets the optimizer apply them. It belongs to one model and one optimizer,
-# because an optimizer makes its slots in its first update, and a `tf.function` may make variables only in its first call:
+# One `tf.function` computes the gradients and lets the optimizer apply them. Each model and optimizer gets its own function: an optimizer creates its slots in its first update, and a `tf.function` may create variables only in its first call:
 
 # %% step
 from course_lib import about, collectives, to_numpy
@@ -318,7 +317,7 @@ for each in collectives(step, x, y, combine=True):
 # 3. `variable.assign_sub((m * alpha) / (tf.sqrt(v) + epsilon_hat))`
 #
 # It does: lines 1 and 2 write the slots, and line 3 reads them back. In {lesson:from_scratch} that failed.
-# If it fails here as well, one variable is updated in the second order below, not in the first. The *sum* is the all-reduce of its gradient, and *all sums* is the fused one:
+# If it fails here as well, a variable is updated in the second of the two orders below, not in the first. The *sum* is the all-reduce of its gradient, and *all sums* is the fused one:
 #
 # ```text
 # as written:  sum  write m  write v  read m  read v
@@ -514,7 +513,7 @@ for weight, before in zip(small.weights, initial):
 #
 # The two kernels haven't moved, because both of their slots were read too early.
 # And the bias of `hidden` has moved by hundreds, more than ten thousand times as far as it should.
-# In the last prediction, that was a wrong answer: "much further than 0.003, because of the division by 1e-7". Here it has happened.
+# In the last prediction, "much further than 0.003, because of the division by 1e-7" was a wrong answer. Here it is what happened.
 # This bias was updated with a new `m`, and with a `v` that was still zero.
 
 # %% note-gathered [markdown]
@@ -526,7 +525,7 @@ for weight, before in zip(small.weights, initial):
 #
 # Three split variables have six slots, and the gradient is gathered once for each. TensorFlow fuses these six all-reduces at the place of the last one.
 # So one of the six slots is up to date when it is read, and the other five aren't.
-# You can tell which one from the result. A variable moves as far as this only if its `m` is new and its `v` is zero, and the bias of `hidden` is the only one that did.
+# You can tell which one from the result. A variable moves this far only if its `m` is new and its `v` still zero, and only the bias of `hidden` did.
 
 # %% counted-text [markdown]
 # The missing mesh does something else, too. How many steps has the optimizer counted?
@@ -549,7 +548,7 @@ print("steps counted", about(counted, 1, 8, digits=1))
 #
 # The devices don't wait for one another, so some additions get lost, and the count differs from run to run.
 # Adam computes its bias correction from this count, the factor $c_t$ of {lesson:from_scratch}.
-# If a device reads 8, its $c_t$ is only half of what it is at 1, and everything moves half as far: the bias of `logits` by 0.005, the bias of `hidden` by about 175.
+# A device that reads 8 gets a $c_t$ half as large as at 1, so everything moves half as far: the bias of `logits` by 0.005, and that of `hidden` by about 175.
 # That is why your losses differ from ours.
 #
 # So one missing argument has two effects: the slots are whole, and the counter is shared.
@@ -668,7 +667,7 @@ except AttributeError as error:  # raised by Keras 3.13
 
 # %% keras-3-read [markdown]
 # The pattern matches the path of the kernel, and yet there is no DTensor, and no complaint.
-# That is one more mistake that raises no error. On TensorFlow, `ModelParallel` takes your layouts and does nothing with them.
+# That is a fourth mistake that raises no error. On TensorFlow, `ModelParallel` takes your layouts and does nothing with them.
 #
 # Keras 3 also runs on JAX. Is it better there? This notebook has no JAX, so we measured in advance:
 # tf_keras, Keras 3 on TensorFlow and Keras 3 on JAX each got layouts for a small network on a 4 × 2 mesh, and trained it.
@@ -690,7 +689,7 @@ measured.table(rows)
 # %% table-read [markdown]
 # The left column is this lesson in six lines. tf_keras splits the model, and a step in one function is wrong, but one that applies the gradients outside of it is right.
 # `fit` ends in an error if you give it arrays, because its batches then have no layouts.
-# With a data set whose batches have them (`DTensorDataset`), it runs and gives wrong values, because it works in one function.
+# With a data set whose batches do have layouts (`DTensorDataset`), it runs, but gives wrong values, because it computes and applies the gradients in one function.
 #
 # In the middle nothing is ever split, and nothing is ever reported. On the right everything is split, and equals one device.
 # The second row holds for all three: none of them tells you that a pattern matches no variable. (A dash means that we didn't try that.)

@@ -10,7 +10,7 @@
 #
 # *What does each of the five add to a step?* We'll ask the same two things every time: what do the devices have to exchange,
 # and do they still compute what a single device would?
-# One of the five needs a trick before it saves anything. Two more go wrong if each device looks only at its own part.
+# One of the five needs a trick before it saves anything. Two more give other results than one device if each device looks only at its own part.
 #
 # **After this lesson you can**
 #
@@ -38,7 +38,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Two things are new. The training step comes in two halves, `gradients_of` and `update`, so that clipping can stand between them.
 # And `gradients_of` takes the forward pass as an argument, because bfloat16 and dropout will change that pass.
-# (That `update` writes only after it has computed everything isn't new. You saw why in {lesson:faster}.)
+# (One thing is not new: `update` computes everything before it writes anything. You saw why in {lesson:faster}.)
 
 # %% data tags=["known"]
 import numpy as np
@@ -280,8 +280,7 @@ reveal("large_trainings-accumulated", carried)
 # %% note-forms [markdown]
 # Would tf.while_loop help, or a separate call for each micro-batch? And PyTorch?
 #
-# Not with the exchange. We tried both, the separate calls with variables that hold the sums.
-# Each way exchanges five times in every micro-batch, 923,952 bytes a step. (The list shows a collective inside a loop only once.)
+# They don't reduce the exchange. We tried both; for the separate calls, we kept the sums in variables. Either way there are five exchanges in every micro-batch, 923,952 bytes a step. (The list shows a collective inside a loop only once.)
 #
 # They help with memory, though. Written as above, all four micro-batches are in one graph, and none waits for the one before it.
 # So TensorFlow may keep the activations of several at the same time.
@@ -296,7 +295,7 @@ reveal("large_trainings-accumulated", carried)
 # Each device has the gradient of its own reviews only. Add up all eight, and you have the gradient of the batch: each is a *partial sum*.
 # How do you tell DTensor to leave eight partial sums on eight devices? Give them an axis.
 #
-# The eight partial sums of `W1`'s gradient are a single tensor of shape 8 × 1,200 × 48, and its first axis can be split over `batch`.
+# Stack the eight partial sums of `W1`'s gradient, and you have one tensor of shape 8 × 1,200 × 48, whose first axis can be split over `batch`.
 # This layout says precisely what we mean: the eight parts are *different*, and each device holds its own.
 #
 # A gradient has the shape of its weight. If the gradients are to have this axis, the weights must have it too.
@@ -374,8 +373,7 @@ def copies_of(model):
 
 
 # %% sums-text [markdown]
-# On the row, `copy_count` is 8, and `tf.tile` asks for eight copies.
-# But the relayout leaves each device just one, so no device ever makes the other seven.
+# On the row, `copy_count` is 8, so `tf.tile` asks for eight copies. But the relayout says that each device keeps only one, so no device ever makes the other seven.
 #
 # The running sums have to survive from one micro-batch to the next, so the model keeps them as variables.
 # There is one for each gradient, shaped and laid out like the copies, and one for the losses.
@@ -569,10 +567,10 @@ print("grid:", about(difference, 0, 1e-5))
 #
 # **Exercise 1.** Write `batch_gradient(parts, gradient_of, add_up)`, the accumulation as *each device* runs it.
 # `parts` is the list of this device's micro-batches, each a pair `(x, y)`, and **they may have different numbers of rows**.
-# `gradient_of(x, y)` returns the *mean* gradient over the rows of `x`, an array. It takes at most four rows, the most that a micro-batch has.
+# `gradient_of(x, y)` returns the *mean* gradient over the rows of `x`, an array. Never give it more than four rows; no micro-batch has more.
 # `add_up(array)` is the all-reduce: it adds up the arrays (or numbers) that all devices bring.
 # Return the mean gradient over all rows of all devices.
-# Send no more than one gradient and one number through `add_up`, over all your calls.
+# In the whole function, send at most one gradient and one number through `add_up`.
 
 
 # %% exercise-batch
@@ -618,8 +616,7 @@ print("one bad batch", about(unclipped, 0.42, 0.58))
 
 # %% bad-batch-read [markdown]
 # That is the mean loss of the last five steps. One batch in 120 was bad, and a hundred steps later the run is still far behind: 0.47 instead of 0.35.
-# Adam doesn't forget it. It divides each step by the root of `square`, the average of the squared gradients, which loses only a thousandth of its past in each step.
-# One huge gradient, and all the steps after it are too small.
+# Adam doesn't forget it. It divides each step by the root of `square`, the average of the squared gradients. That average forgets only a thousandth of its past in each step, so after one huge gradient, Adam's steps stay too small for a long time.
 #
 # How huge? Take all gradients together as one vector. Its length is called the **global norm**:
 
@@ -742,8 +739,7 @@ print("right factor:      ", about(right_factor, 0.004, 0.008))
 # And `b2`, of which both devices hold a copy, would get two different values: the copies would drift apart.
 # The losses may not tell you, because Adam hides a constant factor ({lesson:one_step}). When you test clipping, compare the norms.
 #
-# With accumulation, there is one more thing to get wrong. If you clip before the mean over the copies, each device shortens its own gradient,
-# and the mean of clipped gradients is not the clipped mean.
+# With accumulation, there is one more thing to get wrong. If you clip before you take the mean over the copies, you clip each device's gradient separately, and the mean of clipped gradients is not the clipped mean.
 # So *add up first, over all micro-batches and all devices, and clip after that*.
 #
 # **Exercise 2.** Clip as *each device* does. Write `clip_own(gradients, is_split, limit, add_up)`.
@@ -776,7 +772,7 @@ check("large_trainings-clip", clip_own)
 # ## Products in 16 bits
 #
 # A large training run spends most of its time multiplying matrices.
-# Recent GPUs and TPUs have units that do this in **bfloat16**, and much faster: an A100 reaches 312 teraflops, and 19.5 in ordinary float32.
+# Recent GPUs and TPUs have units that do this in **bfloat16**, much faster than in float32: an A100 reaches 312 teraflops instead of 19.5.
 # A bfloat16 has 16 bits: about the range of float32, but only two to three decimal digits.
 # The weights and Adam's slots stay in float32, because a small update would vanish in so few digits. That is called **mixed precision**.
 #
@@ -1101,12 +1097,12 @@ difference = largest_difference(train(model, 20), eight_copies)
 print("row, bfloat16: ", about(difference, 0, 1e-5))
 
 # %% recipe-same-read [markdown]
-# Leave out bfloat16, and the other four together give the losses of one device. On the row, all five do: the 1e-4 is gone, so it came from rounding in a different place and nothing else.
+# Without bfloat16, the other four together give the losses of one device. On the row even bfloat16 does, once the single device rounds where the eight do: the 1e-4 is gone, so it was rounding and nothing else.
 # On the grid, the devices also add up logits, in the middle of the forward pass, and round there as well.
 # To round there, the single device would need a different forward pass, so on the grid we are content with a tolerance.
 #
 # Which of the five needed a trick? Accumulation: without an axis for the copies it would have exchanged every gradient four times.
-# And which two go wrong if each device looks only at its own part? Clipping, where each part is clipped by its own norm, and dropout, where each part draws its own mask.
+# And which two give other results if each device looks only at its own part? Clipping, where each part is clipped by its own norm, and dropout, where each part draws its own mask.
 #
 # Here is what each of the five adds to a step on the grid:
 #

@@ -164,7 +164,7 @@ while step < 2 * steps_per_epoch:
 
 # %% on-mesh-text [markdown]
 # How good is it? We run it on the 2,000 test reviews, which it has never seen, with all eight devices sharing the work.
-# For each review, the model gives the probability that it is positive, or `good`, as our code says:
+# For each review, the model gives the probability that it is positive. In our code, this probability is called `good`:
 
 # %% on-mesh
 from course_lib import about, show, to_numpy
@@ -270,7 +270,7 @@ except AssertionError as error:
 # %% note-lazy [markdown]
 # Which variables are *existing*?
 #
-# The *existing* variables are those that have been made so far. A Keras model that hasn't been built has no weights yet,
+# *Existing* variables are those that have been created by then. A Keras model that hasn't been built has no weights yet,
 # and neither does a module that creates them on its first call.
 # With wrong names in the file, the assertion passes anyway, and the first call makes random weights.
 # So build such a model first. Then read, and assert.
@@ -287,7 +287,7 @@ except AssertionError as error:
 # To read such a file, build an object with just those four.
 #
 # Neither of the two compares shapes. With ordinary variables `read` does, and raises an error if one is wrong.
-# What to do with variables on a mesh is in {lesson:any_mesh}.
+# For variables on a mesh, see {lesson:any_mesh}.
 
 # %% note-two-meshes [markdown]
 # Can one checkpoint hold models on two meshes?
@@ -301,7 +301,7 @@ except AssertionError as error:
 # `weights_from(path)` returns a dictionary of ordinary variables or arrays, with the keys `W1`, `b1`, `W2` and `b2`.
 # The checkpoint at `path` was written like the one above, with `tf.train.Checkpoint(model=..., step=...)`.
 # The model may have been on one device or on any mesh.
-# Every file also holds Adam's slots, so your function may require them.
+# Every file also holds Adam's slots, so your function can rely on them.
 #
 # If the file lacks one of the four weights, raise an error, whichever you like.
 # The check also tries files with a misnamed weight, and a file that has no `model` at all.
@@ -434,7 +434,7 @@ for column in range(1, 1200):
 reveal("save_and_serve-columns", same_column)
 
 # %% columns-text [markdown]
-# Only 40 of 1,049 keep their column: fewer than one in twenty-five. And each column has a row of `W1` that was trained on its word.
+# Only 40 of 1,049 keep their column: fewer than one in twenty-five. And behind each column there is a row of `W1` that was trained on that column's word.
 # Here are a few rows, each with the word on which it was trained, and the word that her vectorizer gives it:
 
 # %% columns
@@ -451,7 +451,7 @@ good = good_of(hers, one.weights, test_texts)
 print("accuracy", about(accuracy_of(good), 0.40, 0.60))
 
 # %% colleague-read [markdown]
-# There is the coin. Nearly every row of `W1` gets the number of a word that it wasn't trained on.
+# There is the coin. Nearly every row of `W1` is multiplied by the number for a word that it wasn't trained on.
 # But her rows have 1,200 columns, just as they should, so every shape fits, and nothing complains.
 #
 # The weights mean nothing without the vocabulary. So *the vectorizer has to leave together with the weights.*
@@ -518,7 +518,7 @@ class ReviewServer(tf.Module):
 
 
 # %% server-text [markdown]
-# From each `input_signature`, TensorFlow traces one graph, for exactly these inputs.
+# For each `input_signature`, TensorFlow traces one graph, which accepts exactly such inputs.
 #
 # A function saved under a name is a **signature**. A request that names no signature gets `serving_default`:
 
@@ -580,7 +580,7 @@ for name, tensor in answer.items():
 # ```
 #
 # Now you can call the signature with a dictionary that has the same keys: `signature(**inputs)`.
-# Without each `name`, the keys are lost.
+# If you leave out the `name`s, the keys are lost.
 # The tensors are then called `inputs` and `inputs_1`, after the argument, in the alphabetical order of the keys.
 # So `inputs` is `minus`! Both have the same shape, and nothing complains if you swap them: we got −4 for 5 − 1.
 # To see the names, run `saved_model_cli show` with `--dir`, `--tag_set serve` and `--signature_def serving_default`.
@@ -652,8 +652,7 @@ print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 # Can several devices share the work of a loaded export?
 #
 # Yes. Call the signature `rows` with rows that are split over a mesh, and the answers come back split, the same up to rounding.
-# The loaded weights are ordinary variables, and DTensor treats them as replicated:
-# each device computes its part of the rows with the whole weights. So they share the work, but save no memory.
+# The loaded weights are ordinary variables, which DTensor treats as replicated: each device uses all the weights on its own part of the rows. So they share the work, but save no memory.
 #
 # TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial), written for 2.9,
 # says that a loaded function takes ordinary tensors and fully replicated DTensors.

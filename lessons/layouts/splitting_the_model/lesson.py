@@ -38,7 +38,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # In {lesson:whole_game} you split this network once. Now let's see what that costs, and what happens in deeper networks.
 #
-# A batch `x` of 64 reviews, with 1,200 features each, is multiplied by `W1`, which gives 48 hidden units for each review.
+# Multiplying a batch `x` of 64 reviews (1,200 features each) by `W1` gives 48 hidden units per review.
 # The hidden units are multiplied by `W2`, which gives two logits.
 # The picture below shows what each device holds under data parallelism.
 # (A `Plan` says which mesh we use, and which of its dimensions splits which axis. `Scheme` draws it.)
@@ -156,7 +156,7 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% pieces-text [markdown]
-# There is no such line. Each variable takes the layout that the dictionary has for it, and DTensor works out the rest.
+# There is no such line. Each variable takes its layout from the dictionary, and DTensor works out the rest.
 # Let's see what one device got. The next cell is folded, because it only loads the reviews and draws the weights.
 
 # %% values tags=["known"]
@@ -243,7 +243,7 @@ for each in found:
 
 # %% found-read [markdown]
 # The new all-reduce comes first, with 128 bytes.
-# Device 0 has multiplied its 24 hidden units by its 24 rows of `W2`, and got 16 × 2 logits that are only half finished.
+# Device 0 has multiplied its 24 hidden units by its 24 rows of `W2`. The result, 16 × 2 logits, is only half of each sum.
 # Device 1 has the other half of each sum. The all-reduce adds the two: 32 numbers of 4 bytes.
 # The other six are those of data parallelism: accuracy, loss, and four gradients.
 # Three of the gradients are half as large as before.
@@ -326,7 +326,7 @@ check("splitting_the_model-logits", logits_of)
 # %% memory-text [markdown]
 # ## A model that doesn't fit
 #
-# Our network would fit on any device. What does the split do for one that doesn't?
+# Our network would fit on any device. What does splitting do for a network that doesn't fit?
 # Take 32 pairs of layers. Each pair goes from 8,192 numbers up to 32,768 hidden units, and back down.
 # That makes 17 billion weights.
 # In float32 a weight takes 4 bytes, its gradient 4, and Adam's two slots 8.
@@ -509,7 +509,7 @@ for device, printed in enumerate(run_devices("one_device.py", 1)):
 # The weights and the slots found room, but the first step didn't.
 # With the gradients, they take 839 of the 1,050 MB. But our step also computes the new slots and the changes of all weights
 # before it writes any of them. Updating one weight at a time would need less, but that only moves the limit.
-# Under plain data parallelism, every device would have to hold what this one could not.
+# Under plain data parallelism, every device would have to hold what just failed to fit on this one.
 # Now we start the same program, with the same limit, as two processes:
 
 # %% two-processes
@@ -615,8 +615,7 @@ for each in found:
 reveal("splitting_the_model-whole", payload)
 
 # %% momentum-text [markdown]
-# So leaving `W2` whole is free only in the forward pass. The update pays 384 bytes for it,
-# because a device that changes all of `W2` needs the whole gradient. For the matrix of the opening that would be 10 GB, in every step.
+# So leaving `W2` whole is free only in the forward pass. The update pays for it, with 384 bytes: a device that updates all of `W2` needs the whole gradient. For the matrix of the opening that would be 10 GB, in every step.
 #
 # It gets worse. Plain gradient descent uses a gradient once, but most optimizers use it more often.
 # With **momentum**, each weight has one slot, its velocity.
@@ -733,7 +732,7 @@ for tensor in axes:
 #
 # This has a price. Nothing checks the spelling, and an axis that `splits` doesn't mention stays whole:
 # `classes` on purpose, `hiden` by accident.
-# And if an axis is to be split in one tensor and whole in another, you have to give it two names.
+# And if you want an axis split in one tensor and whole in another, it needs two names.
 # Then nothing makes sure that the two agree.
 
 # %% skip-text [markdown]
@@ -878,7 +877,7 @@ print_over_model(found_split)
 # | 18,432 | the gradient of `U1` is split by rows, and an all-to-all splits it by columns | new |
 # | 384 | the gradient of `W_out` is gathered, because `W_out` is whole | new |
 #
-# So the gathers in front of the blocks are not all. The two largest rows come from the first block alone,
+# So the gathers in front of the blocks aren't the whole story. The two largest rows come from the first block alone,
 # and the note below says how they arise.
 #
 # We made one mistake, at the entrance. The first block pays dearly for it, every later block pays with a gather,
@@ -926,7 +925,7 @@ for name, found in [
 #
 # Remember it as a rule: *before the first block, give the residual stream the layout that the blocks need,
 # and keep it to the last block.*
-# Our mistake kept to one layout as well. It was just the wrong one.
+# With our mistake, the stream also kept one layout throughout: the wrong one.
 # Usually the stream has to be whole along `model`, and only the insides of the blocks are split.
 # Exercise 2 has a network for which a different split is better.
 
@@ -1102,7 +1101,7 @@ for name, over_model, over_batch in [
 
 # %% seconds-read [markdown]
 # With `model` inside, the exchanges take 0.6 seconds a step. The other way round they take 2.5 seconds.
-# The devices, the layouts and the bytes are the same. It takes four times as long only because of who sits next to whom.
+# The devices, the layouts and the bytes are the same. The only difference is who sits next to whom, and it makes the exchanges four times as slow.
 #
 # There is a second reason, which this calculation leaves out.
 # The gradients need not go all together, because those of one block can travel while the devices
@@ -1137,7 +1136,7 @@ for name, over_model, over_batch in [
 #
 # - Split the hidden units: the columns of the first weight, the rows of the second. (If the stream is wider, split the stream.)
 #   In a deep network, a pair of layers then takes one all-reduce in the forward pass, and one in the backward pass.
-# - Layers that share an axis must split it in the same way. TensorFlow catches only a few of the mistakes.
+# - Layers that share an axis must split it in the same way, or change the layout in between. TensorFlow catches only a few of the mistakes.
 #   Most of them silently cost bytes, often only in the backward pass or in the optimizer. So count the collectives of a whole step.
 # - Give the residual stream the layout that the blocks need, before the first block, and keep it to the last.
 #   Keep the dimension that carries activations inside the node.

@@ -9,7 +9,7 @@
 # The eight copies are equal to the last bit, so seven of them are waste.
 # In {lesson:splitting_the_model} you got rid of copies by splitting the model.
 # But then the devices had to exchange activations in the middle of every forward pass.
-# There is a way without that.
+# There is a way that avoids this.
 # DeepSpeed calls it **ZeRO**, the zero redundancy optimizer. PyTorch calls its last stage **FSDP**, fully sharded data parallelism.
 # Both come from asking one question about every number in memory: *does this device really need it?*
 #
@@ -35,7 +35,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## Sixteen bytes for a parameter
 #
 # Where do the 16 bytes come from? You know mixed precision from {lesson:large_trainings}, where the sums of gradients were in float32.
-# ZeRO's authors keep gradients in 16 bits, too, and count five numbers for each parameter.
+# ZeRO's authors keep the gradients in 16 bits as well, and count five numbers for each parameter.
 # (They used float16. We use bfloat16, which is just as large.)
 #
 # | | bytes | used |
@@ -238,7 +238,7 @@ sharded["b1"] = dtensor.Layout(["batch"], mesh)
 sharded["W2"] = dtensor.Layout(["batch", WHOLE], mesh)
 
 # %% zero-1-text [markdown]
-# What does device 0 hold now of the weights, and of each slot (in the output: each average)?
+# How many bytes of the weights, and of each slot, does device 0 hold now? (The output calls a slot an average.)
 
 # %% zero-1
 zero_1 = Model(replicated, sharded)
@@ -468,7 +468,7 @@ check("zero_and_fsdp-update", own_update)
 # ## Which axis is free for `batch`?
 #
 # Large training runs often use ZeRO together with tensor parallelism, and there our layouts need one more thought.
-# On our row of eight, apart from `b2`, we could shard every first axis. On a grid, there is less choice.
+# On our row of eight, we could shard the first axis of everything but `b2`. On a grid, there is less choice.
 # Take the 4 × 2 grid of {lesson:splitting_the_model}. There, `model` already splits the columns of `W1`.
 # Its rows are still free, and 1,200 rows go evenly onto 4 devices. But `b1` has only one axis, and `model` has taken it.
 #
@@ -537,7 +537,7 @@ for each in with_all_gathers(
     print(each)
 
 # %% grid-run-read [markdown]
-# It is. With tensor parallelism alone, a device would hold 115,496 bytes of each slot, about half of it.
+# It is. With tensor parallelism alone, a device would hold about half of each slot, 115,496 bytes.
 # ZeRO-1 brings that down to 29,096, about a quarter, because almost all of these bytes belong to `W1`.
 #
 # Seven of the eight lines are plain tensor parallelism. The all-gather is new: it brings together the new `W1`.
@@ -655,7 +655,7 @@ for each in collectives(
 # One collective carries all three weights, 230,976 bytes, and a little padding!
 # The whole model lies on every device before the first multiplication, and no loss tells you.
 # With 7 billion parameters, that is 14 GB of gathered weights, on top of the 14 GB that FSDP left.
-# It doesn't help to free each layer after its use, because by then they have all been there at once.
+# Freeing each layer after its use doesn't help: by then, all of them have already been there at once.
 #
 # Why do they all come at once? A gather needs only its variable, so no gather has to wait for an earlier layer.
 #
@@ -686,7 +686,7 @@ for each in collectives(
     print(each)
 
 # %% in-turn-read [markdown]
-# Now the first collective carries only `W1` and `b1`. (Its size hasn't changed, because the 384 bytes of `W2` used to fit into the padding of {lesson:faster}.)
+# Now the first collective carries only `W1` and `b1`. (It is no smaller than before, because the 384 bytes of `W2` had been inside the padding, which you know from {lesson:faster}.)
 # `W2` comes last, after the hidden units.
 # The sum of the hidden units costs 4 bytes.
 #
@@ -701,7 +701,7 @@ for each in collectives(
 #
 # Two all-gathers and a reduce-scatter: a device sends $3 \frac{n - 1}{n} S$, half as much again as under data parallelism.
 # In PyTorch, the second gather is a setting of its own, `reshard_after_forward`.
-# We'll get our second gather for free, while we save something else that a device stores without needing it.
+# Ours will come for free, when we drop one more thing that a device stores long before it needs it.
 
 # %% activations-heading [markdown]
 # ## The last thing to drop
@@ -890,8 +890,7 @@ report("by hand, with a zero", recomputed_hidden)
 # %% late-read [markdown]
 # Six matrix multiplications, `W1` gathered twice, and no 12,288. The sum of the gradient costs 4 bytes.
 #
-# Add the zero to the weights, *before* their gather. If you add it to `x` instead, the product is recomputed and the gather isn't:
-# the weights that go into the second gather are then exactly those of the first, so the compiler does it only once, and keeps the result.
+# Add the zero to the weights, *before* their gather. If you add it to `x` instead, only the product is recomputed. The second gather then has exactly the same input as the first, so the compiler runs it once and keeps the result.
 #
 # Has the zero changed the gradient?
 
@@ -919,7 +918,7 @@ print("largest difference of gradients", about(largest, 0, 1e-7))
 # Can the zero do harm?
 #
 # - **float16.** There a sum can overflow to infinity where no gradient does, and then the zero is NaN. Sum in float32.
-# - **Around the loss.** `tf.recompute_grad` makes such a zero as well; that is what it flattens the gradient for. Wrapped around the loss it recomputes nothing,
+# - **Around the loss.** `tf.recompute_grad` makes such a zero, too, and that is why it flattens the gradient. Wrapped around the loss it recomputes nothing,
 #   because the gradient of the loss is the constant 1, and the compiler knows that.
 
 # %% note-cpu [markdown]

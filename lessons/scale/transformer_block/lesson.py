@@ -43,7 +43,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # A block has two **sublayers**:
 #
 # - **Attention** lets each token collect something from the tokens of its text.
-#   Four **heads** do so side by side, each in its own way.
+#   Four **heads** do this in parallel, each in its own way.
 # - The **feed-forward network**, or MLP, works on each token by itself.
 #   Its first dense layer expands the 32 features to 128 hidden units, and its second one brings them back to 32.
 #
@@ -450,7 +450,7 @@ block_picture(exchanges=True)
 
 # %% exchanges-read [markdown]
 # Each sublayer has two all-reduces. The one at its output completes the result in the forward pass.
-# The one at its input completes a gradient in the backward pass, that of the normalized input.
+# The one at its input completes the gradient of the normalized input, in the backward pass.
 #
 # Did you expect three all-reduces at the input of attention? `query`, `key` and `value` each contribute to the gradient of the *same* tensor,
 # and each contribution is a partial sum.
@@ -481,7 +481,7 @@ print("query:", 4 * elements, "bytes on a device")
 # The gradient of the input is all-reduced over `model`: that is one of the four that you have just met.
 # The gradient of `query` is all-reduced over `batch`, and its payload is 2,048 bytes. The queries themselves need no all-reduce.
 #
-# Now do the same for the whole network. For that, we list its products and, marked as such, two additions. Each row names the two factors and the result, and then gives the letters.
+# Now do the same for the whole network. For that, we list all its products, plus two additions (marked with a comment). Each row names the two factors and the result, and then gives the letters.
 # The last three rows are outside of the block: `embedding` and `position` turn each token and its position in the text into features,
 # and `unembedding` makes a logit for each of the 12 tokens of the vocabulary.
 
@@ -532,7 +532,7 @@ print(4 * elements_held("dhk", sizes, mesh_sizes))
 # %% all-reduces-text [markdown]
 # There are the 2,048 bytes of `query` again. Now go through the rows. Each of them has three tensors that may need an all-reduce.
 #
-# Three products read `normed_1`, but its gradient is all-reduced only once. So we collect the payloads in a dictionary whose keys are the tensor and the mesh dimension: the second and the third time, the same entry is overwritten.
+# Three products read `normed_1`, but its gradient is all-reduced only once. So we store each payload in a dictionary under its tensor and mesh dimension. The second and third product find the entry already there, and overwrite it with the same number.
 
 
 # %% all-reduces
@@ -551,7 +551,7 @@ def all_reduces(operations, sizes, mesh_sizes):
 
 
 # %% predicted-text [markdown]
-# One sum isn't in our rows. The loss is a mean over the texts, and these are split, so the loss, a single number, is all-reduced over `batch`. Nothing else in the network needs a collective. Softmax, `gelu`, the means of RMSNorm and the residual connections sum over no letter that is split.
+# One sum isn't in our rows. The loss is a mean over the texts, and these are split, so the loss, a single number, is all-reduced over `batch`. Nothing else in the network needs a collective. Softmax and the means of RMSNorm sum only over letters that aren't split; `gelu` and the residual connections don't sum at all.
 #
 # Here is everything that we expect:
 
@@ -657,7 +657,7 @@ observed = collectives(
 print(len(observed))
 
 # %% compare-text [markdown]
-# Seventeen, as predicted. But are they the same seventeen? To find out, write your list as `collectives` writes its own:
+# Seventeen, as predicted. But are they the same seventeen? To find out, put your list into the format that `collectives` uses:
 
 # %% compare
 predicted = []
@@ -740,7 +740,7 @@ sent_picture(sent)
 # Each of these carries 8,192 tokens with 8,192 features, which is 134 MB. Together they carry 42.9 GB, and a GPU sends 1.75 times as much.
 #
 # The gradients of the weights that a GPU holds take 16.1 GB. To add them up over `batch`, it sends 28 GB.
-# That is not even half of 75, and these gradients are more patient: nobody needs them before the end of the step.
+# That is less than half of 75, and it is less urgent: nothing needs these gradients before the end of the step.
 #
 # Nor do they grow with the batch. Suppose each group works through four texts in a step, one after the other, and exchanges only the sum of their gradients. Over `batch`, a GPU then still sends 28 GB. Over `model`, it sends four times 75 GB, which is 300.
 #
@@ -775,7 +775,7 @@ reveal(
 print(f"{2 * 15 / 16 * in_all['model'] / 1e9:.1f} GB")
 
 # %% wider-read [markdown]
-# So sixteen devices don't bring the 75 GB down. Each of them even sends a little more, 80.5 GB: the payload is the same, and the ring is longer.
+# So sixteen devices don't bring the 75 GB down. In fact each sends slightly more, 80.5 GB, because the payload is the same and the ring is longer.
 #
 # That is the trouble with tensor parallelism. With twice as many devices, each holds and computes half as much, but what each has to exchange doesn't shrink.
 

@@ -33,7 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% example-text [markdown]
 # ## Four losses and one weight
 #
-# We begin with the smallest model that there is: $y = wx$, with one weight, $w = 3$.
+# We begin with the smallest model there could be: $y = wx$, with one weight, $w = 3$.
 # The loss of an example is $|wx - t|$, where $t = 2x - 1$ is its target. Two replicas share a global batch of four examples:
 #
 # | | replica 0 | replica 1 |
@@ -47,7 +47,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # One device would take the mean of the four losses, 14 / 4 = 3.5, with the gradient 10 / 4 = 2.5.
 # With SGD and a learning rate of 0.4, $w$ goes from 3 to 3 − 0.4 · 2.5 = 2.
 #
-# The two replicas should get there, too. In {lesson:strategies}, you divided by the number of examples in the global batch, as one device does. That number is the **global batch size**; here it is 4. Let's divide by it once more, and then see what happens if you don't.
+# The two replicas should get there, too. In {lesson:strategies}, you divided by the number of examples in the global batch, as one device does. That number is the **global batch size**; here it is 4. Let's divide by it again here, and then see what happens if you don't.
 #
 # What one replica does with its part of the batch is a **replica step**. Look at the marked line:
 
@@ -375,7 +375,7 @@ reveal("custom_training-empty", " ".join(became_nan))
 
 # %% empty-why [markdown]
 # So your curve has a hole at the end of each epoch, and the model trains on, with a wrong step.
-# Dividing by the global batch size is right here, too: over no examples a sum is 0, and so is its gradient.
+# Dividing by the global batch size is right here, too. A sum over no examples is 0, and so is its gradient.
 #
 # But the global batch size is now 5, and not the 8 that you gave your dataset.
 # So the loop has to count the rows of each batch before the step. Each replica counts its own rows, and `reduce` adds up the counts:
@@ -457,7 +457,7 @@ print("at once", about(at_once, 0.9, 1.7, digits=3))
 # %% evaluate-read [markdown]
 # By nothing. The metric counts the examples as they arrive, so it ends with 1.09, the mean over all 1,000. One device gets the same number in a single batch.
 #
-# Loss objects of Keras are next. In {lesson:strategies}, the last example took half a step,
+# Next, Keras's loss objects. In {lesson:strategies}, the last example took half a step,
 # because Keras divided the mean over its part by the number of replicas.
 # Where does Keras do that: in `fit`, or in the loss object that you give to `compile`? To find out, call a loss object without `fit`, in a replica step.
 
@@ -490,7 +490,7 @@ total = float(two.reduce("SUM", losses, axis=None))
 reveal("custom_training-keras", total)
 
 # %% keras-why [markdown]
-# So the loss object divides, whether `fit` calls it or you do. With equal parts its default is right, and with unequal parts it is a little wrong, without a word.
+# So the loss object divides, whether `fit` calls it or you do. Its default is right if the parts are equal. If they aren't, it is slightly wrong, and nothing tells you.
 # The result is badly wrong if you divide once more yourself. In a loop of your own, ask for the undivided losses and divide them once:
 #
 # ```python
@@ -524,7 +524,7 @@ loss_scaling_explorer.LossScalingExplorer(
 # %% scaling-read [markdown]
 # The explorer starts with a gradient of 18, where 4.5 is right: four times too large again.
 # The other three are all right for eight examples: the global batch size, the batch size that you gave the dataset, and Keras's default.
-# With five examples, only the global batch size is still right. The squared error changes the losses and the gradients, and none of these verdicts.
+# With five examples, only the global batch size is still right. With the squared error, the losses and gradients change, but none of these verdicts does.
 #
 # Penalties come last. A layer with `kernel_regularizer="l2"` adds its penalty to the list `layer.losses`, and so to `model.losses`.
 # The penalty depends on the weights alone, and all replicas have the same weights.
@@ -555,7 +555,7 @@ for penalty in [whole_penalty, shared_penalty]:
 # Forty weights of 1, times 0.01, the factor of `"l2"`, are a penalty of 0.4. Left whole, it counts four times: 1.6.
 # `tf.nn.scale_regularization_loss` adds up the list and divides by the number of replicas, and 0.4 is left.
 #
-# Two kinds of loss follow a rule of their own. Activity regularizers put losses into `model.losses`, too, but theirs are sums over the *examples*, so you divide them by the global batch size, like your own losses. And where a mask hides some of the tokens, you count tokens instead of examples: you divide by those that count, in the whole global batch. (The notes have the details.)
+# Two kinds of loss follow a rule of their own. Activity regularizers put losses into `model.losses`, too, but theirs are sums over the *examples*, so you divide them by the global batch size, like your own losses. And where a mask hides some of the tokens, the divisor is the number of unmasked tokens in the whole global batch, not the number of examples. (The notes have the details.)
 
 # %% note-activity [markdown]
 # Is everything in `model.losses` divided by the replicas?
@@ -676,7 +676,7 @@ print("local_step   off by", about(off_by(local_step, 7), 0.05, 0.15))
 print("replica_step off by", about(off_by(your_step, 7, 7), 0, 1e-5))
 
 # %% against-one-read [markdown]
-# After a single step, `local_step` is off by about 0.09. That is larger than most of the weights themselves, of which more than four in five start between −0.06 and 0.06. `replica_step` is off by rounding.
+# After a single step, `local_step` is off by about 0.09. That is larger than most of the weights themselves: more than four in five of them start between −0.06 and 0.06. `replica_step` is off by no more than rounding.
 #
 # Do this with every step that you write: one step of SGD, unequal parts, and a reference step to compare with.
 
@@ -714,7 +714,7 @@ except RuntimeError as error:
 
 # %% accumulation-read [markdown]
 # Before they can add up their gradients, the replicas have to wait for one another, and `merge_call` is TensorFlow's name for that meeting point.
-# Keras puts it inside an `if`: *is it time to update?* And in a compiled function, TensorFlow refuses a meeting that some replicas might skip.
+# Keras puts it inside an `if`: *is it time to update?* In a compiled function, TensorFlow won't allow a meeting point that some replicas might never reach.
 # (The message suspects a nested `@tf.function`. Here there is none.)
 #
 # We can do without the `if`: one call of the replica step takes *all* micro-batches of a replica, and the replicas meet once, at its end.

@@ -88,7 +88,7 @@ two = mirrored(2)
 four = mirrored(4)
 
 # %% train-steps-text [markdown]
-# To put a step of your own under `fit`, you override `train_step`. `fit` calls it *on every replica*, which here means on every device, with that replica's part of the batch.
+# To put a step of your own under `fit`, you override `train_step`. `fit` calls it once *on every replica* (here, on every device), and hands it that replica's part of the batch.
 # So it is a replica step, like those that you have written. But nobody tells it the global batch size. What should it divide by?
 #
 # Your colleague doesn't ask, and takes the mean over the part. You look it up, and find that Keras has a method for exactly this: `self.compute_loss`. It calls the loss object that you passed to `compile`. That object takes the mean over the replica's part, and divides it by the *number of replicas*. The result is this replica's share of the loss: if all parts are equal, the shares add up to the mean over the batch.
@@ -123,7 +123,7 @@ class ComputeLoss(tf.keras.Sequential):
 
 # %% under-fit-text [markdown]
 # Let each of them take one step of SGD with a dense layer and 64 images, on one device and on four replicas.
-# What loss does `fit` report? And how far does any weight move, at most? (`one_step`, in the folded cell, returns both.)
+# What loss does `fit` report? And what is the largest change in any weight? (`one_step`, in the folded cell, returns both.)
 
 # %% one-step tags=["known"]
 def one_step(strategy, model_class):
@@ -199,7 +199,7 @@ for strategy in [one, four]:
 # - If they are *exactly* the same names, `fit` reports what the metrics hold, and throws your numbers away.
 # - With any other names, it reports your numbers: their mean over the replicas, and only for the last batch of the epoch.
 #
-# And every model has a metric: `model.metrics[0]` is a `Mean` with the name `loss`, even if you gave `compile` no metrics at all. So `fit` has asked this metric, which nobody has fed.
+# And every model has a metric: `model.metrics[0]` is a `Mean` with the name `loss`, even if you gave `compile` no metrics at all. So `fit` asked this metric, and nobody had fed it anything.
 #
 # Feed it, then. A metric is just what we need: it adds up what *all* replicas feed it in *all* batches, and divides by the number of these values.
 #
@@ -298,7 +298,7 @@ picture.noise_picture()
 
 # %% noise-why [markdown]
 # On one device, one stream of random numbers serves the whole batch. Under a strategy, each replica has a copy of the stream, and all of them read from its beginning.
-# Of the noise that eight replicas draw, only an eighth is distinct. It's the same with `Dropout`: all replicas drop the same units.
+# With eight replicas, only one eighth of the noise in a batch is different noise; the rest are copies. It's the same with `Dropout`: all replicas drop the same units.
 #
 # You may be tempted to take `tf.random.normal` in the step instead. In one process, it does give each replica noise of its own. But then the noise depends on how many replicas you have.
 # You can no longer compare your step with one device, and we know of no better test.
@@ -329,7 +329,7 @@ picture.noise_in_data_picture()
 # If you resume a run, the numbers start again as well. Then give `enumerate(start=...)` the number of examples that were seen before.
 
 # %% pair-step-text [markdown]
-# Now the step. Each gradient depends on both models, so we take both gradients before either model changes. That makes two gradients from one tape, which therefore has to be `persistent`.
+# Now the step. Each gradient depends on both models, so we take both gradients before either model changes. We take two gradients from one tape, so the tape has to be `persistent`.
 # Each loss is a cross entropy: the discriminator should give real images the label 1 and fakes the label 0, and the generator wants a 1 for its fakes.
 
 # %% pair-step
@@ -466,15 +466,14 @@ print("gathered      ", fakes.shape)
 image_grid(255 * fakes.numpy()[..., 0], range(1, 12))
 
 # %% gather-read [markdown]
-# The images are grainy, and nobody would buy these clothes. (Yours may look different.) But they have the outlines of garments, and the generator has never seen a garment:
-# it has only learned from the discriminator what doesn't pass for one.
+# The images are grainy, and nobody would buy these clothes. (Yours may look different.) But they have the outlines of garments, although the generator has never seen one. All it ever learned was what the discriminator wouldn't accept.
 #
 # ## The line that clips
 #
 # In a GAN, or in a large model, one bad batch can give a huge gradient, and a huge gradient ruins the weights.
 # So you clip it, as in {lesson:large_trainings}. Keras does that for you, with `global_clipnorm`.
 #
-# Does clipping need the whole batch? Take the numbers of that lesson once more: the gradient is (3, 4), so its norm is 5, and the limit is 1. There, each of two devices held one of the two numbers. Here, each replica has a gradient of the full length, but it holds only this replica's contribution, its *share* of the gradient: only the sum of the shares is the gradient of the batch. On two replicas, let the shares be (3, 0) and (0, 4).
+# Does clipping need the whole batch? Take the numbers of that lesson once more: the gradient is (3, 4), so its norm is 5, and the limit is 1. There, each of two devices held one of the two numbers. Here, each replica holds a vector of the full length, but that vector is only its *share*. The gradient of the batch is the sum of the shares. On two replicas, let the shares be (3, 0) and (0, 4).
 # `step_with`, in the folded cell, gives each replica its share of the gradient, and lets an optimizer take a step. Weights begin at 0.
 
 
@@ -609,7 +608,7 @@ print("overflow on replica 1 ", step_with(two, second_infinite, scaled))
 
 # %% mixed-read [markdown]
 # With the overflow on replica 0, the step is skipped, as on one device: the weight stays 0. But with the overflow on replica 1, nothing stops SGD. It subtracts infinity, and the weight becomes −∞.
-# Suppose that each overflow hits a single replica, and each replica with the same probability. With two replicas, half of the bad steps are skipped. With eight replicas only one bad step in eight is skipped, and the first one that isn't ruins the weights.
+# Suppose that each overflow hits a single replica, and each replica with the same probability. With two replicas, half of the bad steps are skipped. With eight replicas, only one bad step in eight is skipped, and a single bad step that isn't skipped ruins the weights.
 #
 # You can't change this line, because it is Keras's. But with the all-reduce of Exercise 2, you can change what it sees: if the gradients are added up first, every replica has the overflow, replica 0 too. So we hand `step_with` a function that it calls with the gradients before `apply`:
 
@@ -683,7 +682,7 @@ lines = {1, 4}
 # With the shares (3, 0) and (0, 400), only the second is dropped, and the weights take a step along (3, 0). One device would drop the whole gradient, (3, 400).
 
 # %% table-text [markdown]
-# Here are all such lines that you have met, and two that you haven't:
+# Here are such lines, most of which you have met:
 #
 # | the line | on several replicas | what you write |
 # | :--- | :--- | :--- |
@@ -838,7 +837,7 @@ measure_ways = iterating_explorer.measuring(ways_of, steps=20)
 iterating_explorer.IterationExplorer(measure_ways)
 
 # %% ways-read [markdown]
-# When we measured, on two cores, steps of 64 images gained most: more than half of their time was Python, which prepared the call and fetched the loss. Steps of 2,048 images take longer, so the same savings hardly showed.
+# When we measured on two cores, steps of 64 images gained most. Python had taken more than half of their time, to prepare the call and fetch the loss. Steps of 2,048 images take longer, so the same savings hardly showed.
 #
 # So try several steps per call if a step takes about a millisecond, or less. If it takes much longer, stay with one, and keep your curves and the Stop button.
 
@@ -857,8 +856,8 @@ iterating_explorer.IterationExplorer(measure_ways)
 # ## Takeaways
 #
 # - A replica step sees a part of the batch. Ask of each line whether it needs the whole batch. If it does, all-reduce first, or do the work in the data, where the batch is still whole.
-# - What a `train_step` returns is averaged over the replicas, and only the last batch counts; under the names of the metrics, it is thrown away. Report the loss through a metric, fed with the losses of single examples.
-# - To test a step, compare it with one device: SGD, unequal parts, a few steps, all weights equal. Whatever depends on the number of replicas shows.
+# - Keras averages what `train_step` returns over the replicas, and keeps only the last batch. If the names are those of the metrics, it ignores your numbers altogether. Report the loss through a metric, fed with the losses of single examples.
+# - To test a step, compare it with one device: SGD, no dropout, unequal parts, a few steps, all weights equal. Whatever depends on the number of replicas shows.
 #
 # In {lesson:workers}, the replicas live in several processes.
 

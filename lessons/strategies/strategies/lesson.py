@@ -82,7 +82,7 @@ print("accuracy", about(log.history["accuracy"][0], 0.74, 0.79))
 # %% on-two-text [markdown]
 # And now two devices. A **strategy** of `tf.distribute` knows which devices take part.
 # `MirroredStrategy` is the one for several GPUs in one machine; ours are virtual CPUs.
-# The two extra lines make the strategy, and open its **scope**, in which the model is made:
+# The two extra lines create the strategy and open its **scope**. The model is created inside that scope:
 
 # %% on-two
 mirrored = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], to_one)
@@ -265,7 +265,7 @@ picture.step_picture()
 # %% all-reduce-text [markdown]
 # You can make such a sum yourself. `mirrored.run(function)` calls a function on every replica.
 # Inside it, `get_replica_context()` gives you the number of the replica, and an `all_reduce`.
-# First, replica 0 brings a gradient of 2 and replica 1 one of 3. Then replica 1 brings a `nan`:
+# First, replica 0 contributes a gradient of 2, and replica 1 a gradient of 3. Then replica 1 brings a `nan`:
 
 
 # %% all-reduce
@@ -301,7 +301,7 @@ for variable in two_device_model.layers[1].variables:
 picture.death_picture()
 
 # %% death-read [markdown]
-# The sum is what makes two devices act as one, and it killed both.
+# The sum that makes two devices act as one is also what killed both.
 # `beta`, the shift, was lucky: its gradient is a plain sum over the rows, and a sum over no rows is 0.
 #
 # But look at the moving averages. They are `nan` on replica 1 *alone*.
@@ -368,7 +368,7 @@ for strategy in (single, mirrored):
     print(f"first epoch {first:.3f}  second epoch {second:.3f}")
 
 # %% epochs-read [markdown]
-# The loss of the first epoch doesn't give it away: only the last update is wrong, and no loss is computed after it.
+# The first epoch's loss doesn't give it away. Only the last update is wrong, and by then every loss of that epoch has been computed.
 # The second epoch starts from the wrong weights, and reports 0.481 instead of 0.380.
 # With thousands of examples in an epoch, you won't see such a difference in any curve.
 # The reported loss isn't lying: it is the correct loss for these weights. The weights are wrong, because the *update* was.
@@ -499,7 +499,7 @@ disagree = verdicts[:, 0] != verdicts[:, 1]
 print("two verdicts:", about(disagree.sum(), 3, 25), "of 200")
 
 # %% verdicts-read [markdown]
-# One review of twenty gets the verdict of the replica that happens to read it.
+# For one review in twenty, the verdict depends on which replica happens to read it.
 # `predict` splits its batch as well: of each pair, one row goes to each replica, which answers with its own copies of the variables.
 # So some of these copies differ, and the dead model has shown which ones can: the moving averages. How far apart are the two copies of `moving_mean`, and how large are its numbers?
 
@@ -516,7 +516,7 @@ print("mean size", about(np.abs(first).mean(), 0.02, 0.05))
 print("apart by ", about(apart(unsynced), 0.002, 0.03))
 
 # %% drift-read [markdown]
-# Where the two copies differ most, they are apart by about a fifth of the mean size. Comparing `get_weights` can't reveal this, because it returns only the copy of replica 0. A saved file has only that copy, too.
+# At worst, the two copies differ by about a fifth of a typical value. Comparing `get_weights` can't reveal this, because it returns only the copy of replica 0. A saved file has only that copy, too.
 #
 # {Lesson:coupled_rows} had the reason. By default, batch normalization of Keras takes the *local* mean and variance, those of a replica's own rows.
 # What does that do in training? Here are our four numbers, normalized first all together, then in the parts of the two replicas:
@@ -577,7 +577,7 @@ print(f"apart by {apart(synced):.4f}")
 # The switch repairs the model. This time the difference *is* rounding, and the two copies are equal. At last, two devices do what one device does.
 #
 # The mistake that you have just repaired is the most treacherous of the lesson: no error, no `nan`, and a good accuracy.
-# And it isn't the only one of its kind. A strategy adds up the gradients, and only the gradients. *Whatever a replica does before that sum, it does alone, unless told otherwise*, so the result may differ from that of one device. Batch normalization is the first of four examples:
+# And it isn't the only one of its kind. Of what a step computes, a strategy adds up the gradients, and only the gradients. *Whatever a replica does before that sum, it does alone, unless told otherwise*, so the result may differ from that of one device. Batch normalization is the first of four examples:
 #
 # | in your program | what each replica does alone | what helps |
 # | :--- | :--- | :--- |
@@ -661,7 +661,7 @@ print("copies", len(copies))
 # %% mend-text [markdown]
 # ## Now repair it
 #
-# **Exercise 2.** A colleague has made a function of the training run in the opening, and has forgotten even the scope:
+# **Exercise 2.** A colleague has wrapped the training run from the opening in a function, and forgot even the scope:
 #
 # ```python
 # def train(strategy, make_model, x, y):
@@ -722,7 +722,7 @@ picture.timelines_picture()
 # Nobody waits, so the work is done sooner. But it isn't the same training. Instead of three updates that each use the gradients of both devices, there are six that use only one.
 #
 # And look at the steps in red frames. While device 0 is still computing its second step, device 1 changes the variables, and not once but twice. So when device 0 sends its gradient, that gradient is **stale**: it was computed from weights that have since changed.
-# Here, three gradients of six are stale. If all devices are about equally fast, nobody waits long, so there is little to gain for this price, and most people train synchronously.
+# Here, three gradients of six are stale. If all devices are about equally fast, nobody waits long. Then stale gradients buy you very little, and that is why most people train synchronously.
 #
 # Now you choose. You have two machines with four GPUs each, and a model that trains with `fit` of Keras 3.
 # Set the explorer to several GPUs and several machines. Which strategy does it give you, and what does it warn you of?
@@ -752,7 +752,7 @@ StrategyExplorer()
 # For an eager call, TensorFlow warns of `significant overhead`; this notebook keeps that warning quiet.
 
 # %% table-text [markdown]
-# Set to several machines, the explorer gives you `MultiWorkerMirroredStrategy`, and warns you that `fit` of Keras 3 fails under it. So its program has a custom training loop.
+# Set to several machines, the explorer gives you `MultiWorkerMirroredStrategy`, and warns you that `fit` of Keras 3 fails under it. So the program that it writes for you has a training loop of its own.
 # In its picture, every GPU has a copy of all variables, and its own part of the batch; the striped gradients still have to be added up.
 #
 # So let's put the question of this lesson to every strategy except `TPUStrategy`, since we have no TPU: *are the numbers still right?*

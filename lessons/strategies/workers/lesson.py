@@ -49,7 +49,7 @@ for name in [*names, "rules", "blocks", "one_file"]:
     (programs / f"{name}.py").touch()
 
 # %% start-text [markdown]
-# Here is the beginning of the program. It makes the strategy, and prints which worker it is, and of how many (each worker is one replica here). The two options say how long to train, and on how many examples:
+# Here is the beginning of the program. It creates the strategy, and prints its own number and how many workers there are. (Here, each worker is one replica.) The two options say how long to train, and on how many examples:
 
 # %% start
 # %%writefile workers_programs/start.py
@@ -103,7 +103,7 @@ run(2, "start.py")
 # %% meet-read [markdown]
 # The two processes found each other: 0 of 2, and 1 of 2.
 #
-# The program must make the strategy before it uses anything else of TensorFlow. After a tensor, a model or a dataset it's too late: `RuntimeError: Collective ops must be configured at program startup`. In a notebook, one of these exists almost at once, which is why the training here is in a program of its own and not in the cells.
+# The program must make the strategy before it uses anything else of TensorFlow. After a tensor, a model or a dataset it's too late: `RuntimeError: Collective ops must be configured at program startup`. A notebook creates one of these almost at once. So the training here lives in a program of its own, not in the cells.
 
 # %% note-terminals [markdown]
 # How do I start them by hand?
@@ -175,7 +175,7 @@ def batches(epoch):
 
 # %% step-text [markdown]
 # Now the step. A replica divides the sum of its losses by the size of the global batch, 32.
-# The optimizer adds up the gradients over all replicas, on all machines: that's the all-reduce. (`apply_gradients` takes pairs, and otherwise does what `apply` did in {lesson:custom_training}.)
+# The optimizer adds up the gradients over all replicas, on all machines: that's the all-reduce. (`apply_gradients` is the `apply` of {lesson:custom_training}, except that it takes pairs.)
 # `reduce` adds up the loss and the number of examples, so that the program can print what went into a step:
 
 # %% step
@@ -202,7 +202,7 @@ def train_step(x, y):
     return loss, examples, mine
 
 # %% loop-text [markdown]
-# The loop counts the steps. From that count, `divmod` works out which epoch we are in, and how many of its batches are behind us (`at`). Here `at` is always 0 and `skip` does nothing, but in {lesson:failures} a run is resumed in mid-epoch. `mine` holds the number of examples that this worker alone got:
+# The loop counts the steps. From that count, `divmod` gives the epoch, and `at`, the number of batches of this epoch that are done. Here `at` is always 0 and `skip` does nothing, but in {lesson:failures} a run is resumed in mid-epoch. `mine` holds the number of examples that this worker alone got:
 
 # %% loop
 # %%writefile workers_programs/loop.py
@@ -266,7 +266,7 @@ print("largest difference from alone:", about(gap, 0, 1e-6))
 #
 # ## The mistake that trains
 #
-# Now look at the table with the eyes of the person in the opening, the morning after. Do equal losses prove that the machines worked together? Start both with the misspelled setting. `set_variables` replaces the `TF_CONFIG` of a task:
+# Now look at the table as the person in the opening would, the morning after. Do equal losses prove that the machines worked together? Start both with the misspelled setting. `set_variables` replaces the `TF_CONFIG` of a task:
 
 # %% misspelt
 import json
@@ -313,7 +313,7 @@ ClusterExplorer(workers=2, servers=0, task="worker 0", chief=False)
 # Try *index counted from 1*: TensorFlow refuses it. It silently accepts *Evaluator in the cluster*.
 # An evaluator is a process that only evaluates the model. It doesn't belong in that list: {lesson:parameter_servers} says why.
 #
-# The explorer also says that worker 0 acts *as chief*. Somebody has to write the checkpoints that count, and in a cluster without a task called `chief` that's worker 0. Our program saves none yet.
+# The explorer also says that worker 0 acts *as chief*. One worker has to write the checkpoints. In a cluster without a task called `chief`, that's worker 0. Our program saves none yet.
 
 # %% rules-text [markdown]
 # ## Who gets which example?
@@ -391,7 +391,7 @@ received.received_examples("DATA")
 
 # %% received-data-read [markdown]
 # These are the batches of one process, each split in two. That's why the program above uses `DATA`: it can be compared with one process.
-# The price is that each worker also reads what the others use, and throws it away. With large data, you would rather have `FILE`.
+# The price: each worker reads everything, and throws away what belongs to the others. With large data, you would rather have `FILE`.
 #
 # Note that `DATA` cuts by *position*: worker 1 keeps the second half of each batch, whatever is in it.
 # If each worker shuffled with a seed of its own, some examples would come twice and others never. Last, `OFF`:
@@ -502,7 +502,7 @@ check("workers-pipeline", worker_batches)
 # ## Five examples too many
 #
 # The program was right for 96 examples, in batches of 32. 96 divides evenly. You have 101: what becomes of the five that are left?
-# In {lesson:custom_training}, you counted the examples of a last, smaller batch, and divided by their number. Our program divides by 32, whatever comes.
+# In {lesson:custom_training}, you counted the examples of a last, smaller batch, and divided by their number. Our program always divides by 32, however many examples there are.
 # How wrong is it, and would you notice?
 #
 # A run of the same program with one worker can't tell you, because it makes the same mistake. So let's ask somebody who knows nothing of our step: `fit`, with the same model and the same batches. It runs on one device, where nothing is split. We call it once for each batch, so that it reports the mean loss of that batch:
@@ -586,7 +586,7 @@ for step, mean in by_fit.items():
 # (Adam hides a part of that. Under SGD the whole update would be 6.4 times too small.)
 # From step 5 on, the weights of the program are no longer those of `fit`.
 #
-# And look at the column in the middle. Alone, the same program divides by 32 as well, and prints the same 0.18. So running the same code on fewer machines can't show a mistake that the code makes there, too. To prove a step, compare it with what you intended, computed some other way.
+# And look at the column in the middle. Alone, the same program divides by 32 as well, and prints the same 0.18. So if the code makes the same mistake on one machine, a run on one machine can't reveal it. To prove a step, compare it with what you intended, computed some other way.
 #
 # **Exercise 2.** Write `replica_loss(losses)`, so that the step is right for any batch, on any number of replicas.
 #
