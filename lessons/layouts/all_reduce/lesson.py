@@ -10,7 +10,7 @@
 # There is an algorithm that gets the same sum over the same links in 8 hours.
 # It fits on half a page, and you will write it.
 #
-# The sum that every device gets is the all-reduce of {lesson:communication}. There you saw where it comes from.
+# Getting that sum to every device is the all-reduce of {lesson:communication}. There you saw where it comes from.
 # Now we ask: *how do eight devices add up, and what does it cost?*
 #
 # **After this lesson you can**
@@ -67,7 +67,7 @@ for each in collectives(sum_of_rows, gradients):
 # %% total-read [markdown]
 # It is one all-reduce. Its payload is the array that is being added up, 256 bytes.
 #
-# TensorFlow doesn't say how the devices do it. So let's do it ourselves.
+# The list doesn't say how the devices do it. So let's do it ourselves.
 # Each row is what one device has, and we keep TensorFlow's sum to check ours against:
 
 # %% parts
@@ -240,7 +240,7 @@ try_out(through_device_0)
 # So the total doesn't tell you the time. Look at the busiest device:
 # **how much it sends, how much it receives, and how long it waits for others.**
 # Before, every device sent 1,792 bytes while it received 1,792.
-# Device 0 moves just as many bytes, but has to receive everything before it can send anything.
+# Device 0 sends and receives just as much, but one after the other: it has nothing to send until everything has arrived.
 
 # %% ring-heading [markdown]
 # ## Around a ring
@@ -266,7 +266,7 @@ RingExplorer(num_devices=4)
 # In the other three steps, the complete chunks travel around the ring, and every device keeps a copy of each.
 # This half is an all-gather.
 #
-# In the end, each device has sent 5,040 bytes, 1.5 times the array: six steps, with a quarter of it in each.
+# In the end, each device has sent a quarter of the array six times. That is 5,040 bytes, or 1.5 times the array.
 
 # %% ring-exercise-text [markdown]
 # **Exercise 1.** Write the ring, for any number of devices.
@@ -368,8 +368,7 @@ reveal("all_reduce-sixteen", max(exchange.bytes_sent))
 # With our 4 GB, each of eight devices sends 7 GB, and each of 4,096 devices sends almost 8 GB.
 # As far as bytes go, data parallelism scales to thousands of devices.
 #
-# Can you do with less? No. If the adding is done by the devices and not by the network,
-# the busiest of them can't send less than this. Patarasuk and Yuan proved it in 2009.
+# Can you do with less? No. As long as the devices do the adding, and not the network, the busiest one has to send at least this much. Patarasuk and Yuan proved it in 2009.
 
 # %% four-heading [markdown]
 # ## Four collectives
@@ -577,7 +576,7 @@ for num_bytes in (4, 230_992, 10_000_000):
 #
 # - A ring all-reduce is a reduce-scatter followed by an all-gather. Each of $n$ devices sends $2(n-1)/n$ times
 #   the payload, so never more than twice.
-# - What all devices send together doesn't tell you the time.
+# - The total traffic doesn't tell you the time.
 #   Look at what the busiest device sends and receives, and at how long devices wait.
 # - Large all-reduces are bound by bandwidth, so give them the fastest links.
 #   Small ones are bound by latency, so fuse them. If they stay small, other algorithms beat the ring.

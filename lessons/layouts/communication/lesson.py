@@ -113,7 +113,7 @@ explain(tf.matmul, x_by_columns, W_by_rows)
 # The two agree: one all-reduce over `devices`.
 # We measure an all-reduce by its **payload**, the array that it adds up.
 # Here that is a matrix of 16 × 40 entries of 4 bytes: 2,560 bytes.
-# (How much of that each device sends is a question for {lesson:all_reduce}.)
+# (How many bytes a device has to send for that is a question for {lesson:all_reduce}.)
 #
 # ## The same product, split differently
 #
@@ -150,7 +150,7 @@ print_collectives(tf.matmul, x_by_rows, W_by_rows)
 
 # %% rows-read [markdown]
 # With `W` replicated, nothing is sent! A device has two rows of `x` and all of `W`,
-# which is all it needs for its two rows of the product. This is data parallelism.
+# which is all it needs for its two rows of the product. This is the forward pass of data parallelism.
 #
 # With `W` split by rows, a device needs 24 rows of `W` and has only three.
 # The other 21 come by an **all-gather**: every device contributes its part, and every device gets all parts.
@@ -286,7 +286,7 @@ ProductExplorer()
 # %% backward-text [markdown]
 # ## The two ways of the opening
 #
-# A network is made of products, and so is its backward pass. You never write it, but its products send something, too.
+# A network is made of products, and so is its backward pass. You never write the backward pass, but its products send something, too.
 # Let $y = xW + b$, and let $dy$ be the gradient of the loss with respect to $y$.
 # Then the backward pass computes
 #
@@ -394,7 +394,7 @@ print_collectives(both_layers, *network)
 # Now the *second way*: split only the second layer over `model`, by its columns.
 # So `x` stays `[batch, unsharded]`. `W1` and `b1` are replicated. `W2` is `[unsharded, model]`, and `b2` is `[model]`.
 #
-# In this way the two sides of a `+` have different layouts. If an axis is split on one side only,
+# Here, the two sides of the `+` have different layouts. If an axis is split on one side only,
 # each device drops what it doesn't need of the other side, and the sum is split. Nothing is sent.
 #
 # **Exercise 1.** Which collectives does `both_layers` run now, forward and backward?

@@ -6,7 +6,7 @@
 # Arrange them differently, and part of every batch may reach no device at all.
 # In this lesson, a run that should train on 6,400 reviews trains on 3,200, and its loss curve hardly gives it away.
 #
-# You will start that run yourself, and find the line that is to blame.
+# You will start that run yourself, and see which line is to blame.
 # To get there, we ask one question of every tensor that we meet: *which device holds which part?*
 #
 # **After this lesson you can**
@@ -88,7 +88,7 @@ show(mesh)
 # ## Who holds what?
 #
 # Now take a matrix of 6 rows and 4 columns. Which device should hold which part of it?
-# That is the one thing that you have to decide.
+# This is the only decision you have to make.
 # You write the computation much as you would for one device.
 # TensorFlow works out who computes what, and what has to be sent.
 #
@@ -417,7 +417,7 @@ check("mesh_and_layout-cut", cut)
 # Now for the function of TensorFlow's tutorial
 # ([*Distributed training with DTensors*](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)).
 # There it is called `repack_local_tensor`. Here it is, lightly rewritten.
-# It walks over devices and axes as a solution of exercise 2 does, and then packs the parts:
+# It loops over devices and axes, much as your `cut` does, and then packs the parts:
 
 # %% tutorial
 def pack_as_in_tutorial(array, layout):
@@ -558,7 +558,7 @@ compare(matrix, pack_as_in_tutorial(matrix, in_halves))
 # because `layout.shape` is the shape of the *mesh*.
 # For axis 0 (the rows), the function looked up `layout.shape[0]`: the size of the first mesh dimension, which here is `model`, 4.
 # But the rows are split along `batch`, which has size 2.
-# On the meshes of the tutorial, `batch` comes first, so both ways of counting give the same number.
+# In the tutorial `batch` comes first, so both expressions happen to give the same number.
 #
 # And why was there no error here? `pack` gets only the parts, and never learns how many rows there were before.
 # `x` and `y` lose the same half of each batch, so every review that is left still has its own label.
@@ -604,7 +604,7 @@ for name, losses in runs.items():
 # With all 64 reviews, the eight devices match the single device to the last digit printed.
 # The two half-runs are wrong before they have learned anything.
 # And look at the mean of their first losses: (0.698938 + 0.690200) / 2 = 0.694569.
-# That is the loss of the full first batch, because each of the two runs has seen one half of it.
+# That is exactly the loss of the full batch: each run saw one half of it.
 
 # %% note-values [markdown]
 # What if the shape is right, and the values are wrong?

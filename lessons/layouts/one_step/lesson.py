@@ -4,7 +4,7 @@
 # In {lesson:whole_game}, eight devices trained one network.
 # In each step, every device saw 8 of 64 reviews and changed its own copy of the weights.
 # After a hundred steps, the eight copies of `W1` were still equal to the last bit.
-# Yet once training has begun, no line of the program sends a weight to a device, and none compares two copies.
+# Yet no line of the training loop sends a weight anywhere, and none compares two copies.
 # The training step doesn't even mention a device.
 #
 # So *how do eight devices take one training step?*
@@ -95,7 +95,7 @@ values = {
 # %% model-text [markdown]
 # Only the model and its training step are missing.
 # One function in them is ours: `shard(array, layout)` cuts an array as the layout says, sends each device its part
-# and packs the parts into one DTensor. In {lesson:mesh_and_layout} you wrote it yourself.
+# and packs the parts into one DTensor. In {lesson:mesh_and_layout} you wrote the cutting yourself.
 # Everything else is TensorFlow.
 # Without layouts, the model has ordinary variables. We will need that to compare with one device.
 #
@@ -249,8 +249,7 @@ StepExplorer("data")
 # Here the devices must add up what they have, in an all-reduce.
 # The accuracy takes a second one, because it is also a mean over the reviews.
 #
-# In the backward pass you need the others again. The loss is a mean over 64 reviews, so its gradient is one, too,
-# and you can compute only the part of it that comes from your 8 reviews.
+# In the backward pass you need the others again. The loss is a mean over 64 reviews, and so is its gradient. You can compute only what your 8 reviews contribute.
 # Once the parts are added up, you update your own copy alone.
 #
 # So here is the rule. Take any tensor that the step computes. If it has a batch axis, it is split along it.
@@ -324,8 +323,7 @@ print("largest difference", about(in_float32.max(), 0, 1e-5))
 # %% rounding-read [markdown]
 # It is about a ten-millionth. Is that a mistake, or is it rounding?
 # Eight devices add the same numbers in a different order, so they round differently.
-# There is a simple way to find out. In float64, rounding is hundreds of millions of times smaller,
-# while a mistake stays as large as it is:
+# There is a simple way to find out. Switch to float64: rounding shrinks by a factor of hundreds of millions, and a mistake stays as it is:
 
 # %% rounding-64
 values_64 = {}
@@ -365,7 +363,7 @@ wrong_labels = np.abs(rolled - on_one)
 
 # %% summed-text [markdown]
 # The second mistake happens where the gradients are added up.
-# In our step, each device's part of the gradient is already divided by 64, so it takes no more than an all-reduce, which adds.
+# In our step each device divides by 64 right away, so all that is left to do is add: one all-reduce.
 # Suppose instead that each device computes the gradient of the mean loss over its own 8 reviews.
 # Then the gradient of the batch is the *mean* of these eight.
 # But somebody forgets to divide by eight, and applies their sum.
@@ -413,7 +411,7 @@ reveal("one_step-gradient", step)
 # %% mistakes-given [markdown]
 # So *the first loss says nothing about the gradient*, and you need to compare several steps.
 # Here are all four comparisons in one picture.
-# Each line shows the largest difference so far, and begins where the two losses first differ:
+# Each line shows the largest difference up to that step. It starts at the first step at which the two losses differ:
 
 # %% differences-picture
 from lessons.layouts.one_step.picture import differences_picture
@@ -428,7 +426,7 @@ differences_picture(
 )
 
 # %% differences-read [markdown]
-# Look at the scale: the two mistakes lie ten thousand times and more above the rounding.
+# Look at the scale: both mistakes are at least ten thousand times larger than the rounding.
 # The wrong labels show at step 1, since they are part of the forward pass.
 # The wrong gradient can't show there, and jumps out at step 2.
 #
@@ -549,8 +547,7 @@ print("eight different copies ", last_20(records_apart))
 
 # %% apart-read [markdown]
 # The loss shows nothing: in the second run it is just as low.
-# Yet this run was steered by a gradient that belongs to none of its networks,
-# since each device added the part that its own network gave.
+# Yet no network in this run was trained with its own gradient. Each device contributed the gradient of *its* network, and all of them followed the sum.
 # And a checkpoint saves only one of the eight.
 #
 # Only two things keep the copies equal: they start equal, and they get equal updates.
@@ -640,7 +637,7 @@ for device in range(8):
 # for "negative" and for "positive". A step *subtracts* the gradient, so a negative number raises its bias.
 # The devices don't even agree on the sign!
 # Devices 0 and 1 happened to get six positive reviews out of eight, so they want the network to say "positive" more often.
-# Devices 3 and 5 got only three and want the opposite, while the other four have as many of one as of the other, and hardly care.
+# Devices 3 and 5 got only three and want the opposite. The other four have four of each, and hardly care.
 #
 # All eight have the same number of reviews. So the gradient over all 64 is the mean of these eight.
 # Does DTensor get the same for the whole batch?
@@ -702,7 +699,7 @@ check("one_step-step", step_by_hand)
 # ## What a step sends
 #
 # Back to TensorFlow. The lanes showed six all-reduces. Does DTensor insert these six into the step, and no more?
-# `collectives`, which you met in {lesson:communication}, tells you:
+# `collectives`, which you used in {lesson:communication}, tells you:
 
 # %% collectives
 from course_lib import collectives

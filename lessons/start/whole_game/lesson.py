@@ -146,13 +146,13 @@ def train_step(model, x, y, step):
 # What is left is the model, which holds the weights and Adam's averages, and the loop that trains it.
 # Soon the same code will run on eight devices. That is why both take a dictionary called `layouts`.
 # Without a layout, an array becomes an ordinary tensor or variable, and that is all we need on one device.
-# With one, the course's function `shard` gives each device its part of the array.
+# Given a layout, the course's function `shard` hands each device its part of the array.
 
 # %% note-shard [markdown]
 # What does `shard` do?
 #
 # It cuts an array into parts, one for each device, and hands the list to TensorFlow: `dtensor.pack(parts, layout)`.
-# Along an axis that isn't split, every device gets all of it. In {lesson:mesh_and_layout} you write it yourself.
+# Along an axis that isn't split, every device gets all of it. In {lesson:mesh_and_layout} you write the cutting yourself.
 
 # %% model
 from tensorflow.experimental import dtensor
@@ -322,7 +322,7 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # What if I want another number of devices?
 #
 # Write `devices=4` or `devices=16` in the first cell, restart the kernel, and change the three meshes of this notebook.
-# The sizes of a mesh, multiplied, must be the number of devices. For four: `("batch", 4)` here,
+# The sizes of a mesh must multiply to the number of devices. For four: `("batch", 4)` here,
 # and later `("batch", 2), ("model", 2)` and `("batch", 1), ("feature", 2), ("model", 2)`.
 # If they are not, TensorFlow says so: `length of devices (4) must be equal to total size of the mesh of shape [8]`.
 # *Break it* has another two eights, in `reshape(100, 8, 8)`: the devices, and the reviews on each. For four: `reshape(100, 4, 16)`.
@@ -337,7 +337,7 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # Device 3 never sees more than 8 reviews of a batch.
 # *Its* gradient comes from these 8, and the gradient of device 4 from 8 others:
 # eight devices, eight different ideas of where the weights should go.
-# And each of them has a copy of `W1` of its own.
+# And each has its own copy of `W1`.
 
 # %% predict-apart [markdown]
 # Eight devices have trained a network for 100 steps, under data parallelism.
@@ -373,8 +373,7 @@ print("largest difference", largest)
 
 # %% all-reduce-text [markdown]
 # The devices add up their gradients in an *all-reduce*, after which each device has the sum.
-# Who put it into the step? You didn't. But the gradient is a sum over the reviews (divided by 64),
-# and the reviews are split over eight devices. TensorFlow saw that, and inserted the all-reduce.
+# Who put it into the step? You didn't. But the gradient is a mean over the 64 reviews, and these are spread over eight devices, so somebody has to add up the parts. TensorFlow saw that, and inserted the all-reduce.
 # `collectives`, another of the course's helpers, lists everything that TensorFlow inserted:
 
 # %% all-reduces
@@ -399,8 +398,7 @@ from lessons.layouts.all_reduce.ring_explorer import RingExplorer
 RingExplorer()
 
 # %% break-text [markdown]
-# Building the sums costs each device three quarters of its data, and passing them round costs another three quarters:
-# 1.5 times the data in all.
+# To build the sums, each device sends three quarters of its array. To pass them round, it sends another three quarters: 1.5 times the array in all.
 #
 # *More about this:* {lesson:communication}, on what devices tell each other, and {lesson:all_reduce}, on how they add up.
 
@@ -434,8 +432,7 @@ print("test accuracy", about(accuracy, 0.80, 0.845))
 
 # %% broken-read [markdown]
 # No error, no warning. The loss falls, and the network gets 82 of 100 right instead of 86.
-# A quarter of the reviews were paired with another review's label, but since there are only two kinds of labels,
-# about half of the swapped ones happen to be right.
+# A quarter of the reviews got another review's label. But there are only two labels, so about half of these are right by luck.
 # If this had been your only run, an accuracy a little lower than you had hoped for would have been your only clue.
 # Would you have looked for a mistake? Or tried a different learning rate?
 #
@@ -454,7 +451,7 @@ print("eight, wrong labels", losses_of(broken)[:3].round(4))
 # This was run C at the top. And it is why, in this course, **every training run is compared with one device**.
 # If a model doesn't fit on one device, compare a scaled-down version of it.
 #
-# *More about this:* {lesson:from_scratch}, on optimizers with bugs that nobody notices.
+# *More about this:* {lesson:one_step}, on how to compare; {lesson:from_scratch}, on optimizers with bugs that nobody notices.
 
 # %% split-heading [markdown]
 # ## Split the model
