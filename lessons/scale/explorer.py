@@ -279,7 +279,7 @@ def _listed(total: str, parts: Sequence[str]) -> Node:
 def _key(state: State) -> Node:
     """Returns what the colours of the bars stand for."""
     kinds = [kind for kind in (*KINDS, "bubble") if state["stages"] or kind not in (STAGE, "bubble")]
-    return pieces.image(colour_key(kinds, WIDTH + _FIGURE_WIDTH), _("The colours of the bars"))
+    return pieces.image(colour_key(kinds, WIDTH + _FIGURE_WIDTH), _("The colors of the bars"))
 
 
 def _notes(state: State) -> list[str]:
@@ -305,7 +305,7 @@ def _notes(state: State) -> list[str]:
     if state["overlap"]:
         notes.append(_("Overlap: communication over batch is hidden behind computing."))
     peak = _(
-        "Modelled, not measured: matrix products are taken to reach {percent} % of the peak.",
+        "Modeled, not measured: matrix products are taken to reach {percent} % of the peak.",
         percent=round(100 * EFFICIENCY),
     )
     return [*notes, peak]
@@ -315,5 +315,5 @@ def _worth(is_page: bool) -> Node:
     """Returns what the times are worth, with a link where there is a page to go to."""
     title = _("How good is the model?")
     shown = node("a", title, href="how_good.html") if is_page else node("cite", title)
-    warning = _("Times may be off by up to a third. A smaller difference between two plans means nothing.")
+    warning = _("Times may be off by up to a third. Plans that differ by less may be in the wrong order.")
     return node("span", warning, " ", shown)

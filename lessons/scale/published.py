@@ -38,26 +38,26 @@ class Row(NamedTuple):
     what: str
     source: str
     published: float
-    modelled: float
+    modeled: float
     unit: str
 
     def __repr__(self) -> str:
-        told, modelled, error = self.figures
+        told, modeled, error = self.figures
         return _(
-            "{what}: {told}, modelled {modelled} {unit}, {error} ({source})",
-            **{**self._asdict(), "told": told, "modelled": modelled, "error": error},
+            "{what}: {told}, modeled {modeled} {unit}, {error} ({source})",
+            **{**self._asdict(), "told": told, "modeled": modeled, "error": error},
         )
 
     @property
     def figures(self) -> tuple[str, str, str]:
         """The published number, the model's, and the error, as they are shown."""
-        told, modelled = (f"{round(each, 2 - math.floor(math.log10(each))):,g}" for each in self[2:4])
-        return told, modelled, f"{round(100 * self.error):+} %".replace("+0", "0").replace("-", "−")
+        told, modeled = (f"{round(each, 2 - math.floor(math.log10(each))):,g}" for each in self[2:4])
+        return told, modeled, f"{round(100 * self.error):+} %".replace("+0", "0").replace("-", "−")
 
     @property
     def error(self) -> float:
         """How far the model is above the published number, as a share of that."""
-        return self.modelled / self.published - 1
+        return self.modeled / self.published - 1
 
 
 class Published(NamedTuple):

@@ -222,7 +222,7 @@ time_against_payload(ring_between, tree_between)
 # So far, all links were alike. But the links inside a node are about ten times as fast as those between nodes.
 # One ring through all 512 devices makes poor use of that. It leaves each node through a single adapter, and the other seven adapters are idle.
 #
-# The hierarchical all-reduce of {lesson:all_reduce} uses all eight of them. It takes three moves. Here they are for two nodes of four devices:
+# A *hierarchical* all-reduce uses all eight of them, in three moves. Here they are for two nodes of four devices:
 
 # %% levels-picture
 from lessons.scale.how_long.rings_and_trees import two_levels

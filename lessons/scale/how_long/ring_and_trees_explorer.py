@@ -98,7 +98,7 @@ def _heard(chain: Chain, step: int) -> list[str]:
 
 def _legend() -> list[str]:
     return [
-        _("Thick arrows: the messages of this round. Stripes: a sum. Full colour: the total."),
+        _("Thick arrows: the messages of this round. Stripes: a sum. Full color: the total."),
         _("Dashed: the sum went on, and the device waits for the total."),
         _("Thin arrows: in the ring the other seven eighths move at the same time."),
     ]

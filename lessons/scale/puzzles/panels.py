@@ -66,7 +66,7 @@ def _tensors(found: Found) -> Node:
         )
         for each in found.tensors
     ]
-    legend = [_("In a tensor, equal colours are equal data. The numbers are the devices that hold a block.")]
+    legend = [_("In a tensor, equal colors are equal data. The numbers are the devices that hold a block.")]
     if found.per_node:
         legend.append(_("Drawn is one block of the network, and one of its copies."))
     return pieces.panel(_("The tensors"), node("div", *shown, class_="flow tensors"), legend)
@@ -83,9 +83,9 @@ def _nodes(found: Found) -> Node:
     }
     drawn = pieces.images(nodes_drawings(shown, found.per_node), nodes_line(found.devices, found.per_node))
     legend = [
-        _("In colour: the devices that work on the same examples, with the number of their stage.")
+        _("In color: the devices that work on the same examples, with the number of their stage.")
         if setting
-        else _("In colour: the devices that share one copy of the network."),
+        else _("In color: the devices that share one copy of the network."),
     ]
     title = _("One replica, in its nodes") if setting else _("One copy, in its nodes")
     return pieces.panel(title, drawn, legend)

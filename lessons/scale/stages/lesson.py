@@ -570,7 +570,7 @@ seconds += pipeline(again, stages=8, microbatches=48, chunks=2)
 reveal("stages-recompute", round(seconds))
 
 # %% recompute-text [markdown]
-# Now put recomputation into the planner. Each micro-batch computes its blocks once more, and makes half of its all-reduces once more.
+# Now put recomputation into the planner. Each micro-batch goes through the whole forward pass of its blocks once more, and that includes half of its all-reduces.
 # So there are two new parts. `step_seconds` stays as it is: it calls `microbatch_seconds` by name, and from now on gets the new one.
 
 
@@ -681,7 +681,9 @@ error_over_width(errors)
 #
 # If the error depends only on the network, it does little harm. You compare plans for *one* network,
 # so all of your estimates are too long together, or too short together, and the ranking hardly suffers.
-# Then you may ask the planner which plan is better, though not to the last percent.
+# But does it? The site's page *How good is the model?* has four plans of one network that were all measured,
+# and the explorer takes the slowest for the fastest.
+# So let the planner say which few plans are worth a measurement, and let the measurement say which one is best.
 
 # %% answer [markdown]
 # ## So what didn't it know?

@@ -24,7 +24,7 @@ def two_cuts() -> Figure:
     """Returns four blocks on four devices, cut through the blocks, and between them."""
     through, between = _("through the blocks"), _("between the blocks")
     says = [
-        _("Each box is what one device holds of a block; the number and the colour are the device's."),
+        _("Each box is what one device holds of a block; the number and the color are the device's."),
         _("↔: all-reduces of all four devices. ↓: one device sends to the next."),
     ]
     lines = [

@@ -484,7 +484,7 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 # ## What does every replica hold?
 #
 # The second thing is the ZeRO of {lesson:zero_and_fsdp}. Without ZeRO, every replica holds its own copy of the optimizer state. ZeRO gives each replica a share instead.
-# ZeRO-1 divides the optimizer state. ZeRO-3, also called FSDP, divides the gradients and the weights too:
+# ZeRO-1 divides the optimizer state. ZeRO-3, also called FSDP, divides the gradients and the weights too. (ZeRO-2, which divides the gradients but not the weights, we leave out.)
 
 
 # %% zero
@@ -891,7 +891,15 @@ print(f"{fast_seconds:.1f} s")
 
 # %% yours-read [markdown]
 # FSDP over all 64 devices, with selective recomputation, and no other cut. These are eight nodes and not 192, so the 14.1 s may well be right.
+
+# %% note-room [markdown]
+# Does a plan of 79 GB fit into 80 GB?
 #
+# By the planner's rule it does. On a real device, libraries need memory of their own, for the buffers of collectives for example,
+# and memory that has been freed may lie in pieces too small to be used again. Neither our planner nor the explorer leaves room for that.
+# A run on a few nodes tells you how much is missing.
+
+# %% worlds-text [markdown]
 # But suppose that your links between nodes carry only a quarter of what we assumed. Perhaps other jobs use the same network,
 # or several devices share one adapter. Here is the best plan for such slow links, and then the time of both plans on both kinds of links.
 # The code is folded:
@@ -970,7 +978,7 @@ for seconds, plan in close:
     print(f"{seconds:.2f} s {sizes}  {plan.recompute}")
 
 # %% close-read [markdown]
-# There are eleven, and they lie within 0.2 s of one another, hardly more than a hundredth of a step. Much of your planner's error is the same for all plans of a network, but not to the last percent. So it can't tell these apart, and neither can you, until you measure.
+# There are eleven, and they lie within 0.2 s of one another, hardly more than a hundredth of a step. No planner is that exact. It can't tell these apart, and neither can you, until you measure.
 #
 # But look at what they have in common. All have 16 replicas of four devices, and these four share the network by stages, or by stages and tensor parallelism. All use ZeRO-1 and selective recomputation.
 # And none of them uses FSDP: they communicate over `data` once a step, and not in every micro-batch.
