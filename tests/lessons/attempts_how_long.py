@@ -6,7 +6,9 @@ from tests.course import from_lesson
 from tests.lessons.attempts import Attempts
 
 Plan = from_lesson("how_long.checks", "Plan")
-all_plans, all_reduce = from_lesson("how_long.checks", "all_plans", "all_reduce")
+all_plans, all_reduce, Link = from_lesson("how_long.checks", "all_plans", "all_reduce", "Link")
+INSIDE, BETWEEN = Link(240e9, 3.4e-6), Link(25e9, 14e-6)
+NETWORK = from_lesson("how_long.checks", "_Network")(40, 6144, 48)
 
 
 def by_messages(per_node, nodes, num_bytes, inside, between):
@@ -38,6 +40,17 @@ def tree(devices, num_bytes, link):
 def tree_inside(per_node, nodes, num_bytes, inside, between):
     piece = num_bytes / per_node
     return tree(per_node, num_bytes, inside) + min(ring(nodes, piece, between), tree(nodes, piece, between))
+
+
+def whole_levels(per_node, nodes, num_bytes, inside, between):
+    piece = num_bytes / per_node
+    in_a_tree = 2 * int(math.log2(nodes)) * between.latency + 2 * piece / between.bandwidth
+    return ring(per_node, num_bytes, inside) + min(ring(nodes, piece, between), in_a_tree)
+
+
+def tree_below_11_mb(per_node, nodes, num_bytes, inside, between):
+    way = ring if num_bytes >= 11e6 else tree
+    return ring(per_node, num_bytes, inside) + way(nodes, num_bytes / per_node, between)
 
 
 def pieces_of_nodes(per_node, nodes, num_bytes, inside, between):
@@ -74,16 +87,6 @@ def any_data(network, devices, batch):
     ]
 
 
-def any_batch(network, devices, batch):
-    tensors = [each for each in range(1, network.heads + 1) if network.heads % each == devices % each == 0]
-    return [
-        Plan(data, devices // data, examples, batch // data // examples)
-        for data in [devices // tensor for tensor in tensors]
-        for examples in range(1, batch // data + 1)
-        if (batch // data) % examples == 0
-    ]
-
-
 def heads_only(network, devices, batch):
     found = []
     for tensor in range(1, network.heads + 1):
@@ -93,23 +96,6 @@ def heads_only(network, devices, batch):
                 if batch // data % examples == 0:
                     found.append(Plan(data, tensor, examples, batch // data // examples))
     return found
-
-
-def examples_of_the_batch(network, devices, batch):
-    return [
-        Plan(devices // tensor, tensor, examples, batch * tensor // devices // examples)
-        for tensor in range(1, devices + 1)
-        if devices % tensor == network.heads % tensor == 0 and batch % (devices // tensor) == 0
-        for examples in range(1, batch + 1)
-        if batch % examples == 0
-    ]
-
-
-def swapped(network, devices, batch):
-    return [
-        Plan(each.tensor, each.data, each.examples, each.microbatches)
-        for each in by_loops(network, devices, batch)
-    ]
 
 
 ATTEMPTS = {
@@ -124,6 +110,9 @@ ATTEMPTS = {
                 lambda *given: all_reduce(*given[:2], given[2] // given[0] * given[0], *given[3:]),
                 "whole number",
             ),
+            (lambda *given: all_reduce(*given[:3], INSIDE, BETWEEN), "the links `inside`"),
+            (whole_levels, "any number of nodes"),
+            (tree_below_11_mb, "where a ring is faster"),
             (tree_inside, "a ring and not a tree"),
             (pieces_of_nodes, "`per_node` pieces"),
             (swapped_latencies, "swapped"),
@@ -137,21 +126,26 @@ ATTEMPTS = {
         ),
     ),
     "how_long-plans": Attempts(
-        right=(by_loops,),
+        right=(by_loops, lambda *given: tuple(by_loops(*given))),
         wrong=(
+            (lambda *given: iter(by_loops(*given)), "has no len"),
+            (lambda *given: [Plan(*map(float, vars(each).values())) for each in by_loops(*given)], "`//`"),
+            (lambda network, *given: by_loops(NETWORK, *given), "`network.heads`"),
+            (lambda *given: by_loops(*given)[: 5 if given[1] > 40 else None], "whether it fits or not"),
             (any_data, "whole number"),
-            (swapped, "changed places"),
-            (any_batch, "doesn't divide the batch"),
+            (
+                lambda *given: [Plan(e.tensor, e.data, e.examples, e.microbatches) for e in by_loops(*given)],
+                "changed places",
+            ),
             (heads_only, "number of devices, too"),
-            (examples_of_the_batch, "not only the batch"),
             (lambda *given: by_loops(*given)[:1], "inside a loop"),
             (
                 lambda *given: [each for each in by_loops(*given) if each.tensor in {1, 2, 4, 8, 16}],
                 "power of",
             ),
             (lambda *given: [tuple(vars(each).values()) for each in by_loops(*given)], "isn't a plan"),
-            (lambda *given: 2 * by_loops(*given), "choices for `tensor`"),
-            (lambda *given: by_loops(*given)[:-1], "choices for `tensor`"),
+            (lambda *given: 2 * by_loops(*given), "Each choice for `tensor`"),
+            (lambda *given: by_loops(*given)[:-1], "Each choice for `tensor`"),
             (lambda *given: [each for each in by_loops(*given) if each.tensor <= 8], "leave the node"),
             (lambda *given: [vars(each) for each in by_loops(*given)], "isn't a plan"),
         ),

@@ -14,12 +14,16 @@ def over_both_kinds(plan):
 
 ATTEMPTS = {
     "which_plan-regret": Attempts(
-        right=(over_both_kinds,),
+        right=(over_both_kinds, lambda plan: round(least_regret(plan), 2)),
         wrong=(
             (lambda plan: seconds(plan, FAST) - LEAST[FAST], "on both kinds"),
             (lambda plan: [least_regret(plan)], "is 2.87 s"),
             (lambda plan: (plan, least_regret(plan)), "is 2.87 s"),
             (lambda plan: least_regret(plan) / LEAST[SLOW], "is 2.87 s"),
+            (
+                lambda plan: max(seconds(plan, FAST) / LEAST[FAST], seconds(plan, SLOW) / LEAST[SLOW]) - 1,
+                "divide",
+            ),
             (lambda _plan: 0.7806, "is 2.87 s"),
             (lambda plan: round(least_regret(plan)), "is 2.87 s"),
             ([least_regret], "cannot read this value"),

@@ -142,6 +142,8 @@ def test_the_check_of_a_regret_counts_as_the_planner_does_and_eleven_plans_have_
         for between, machine in worlds.items():
             expected = pytest.approx(grown.step_seconds(grown.network, machine, plan))
             assert checks.seconds(plan, between) == expected
+    asked = [grown.Plan(**vars(plan)) for plan in checks._PLANS]
+    assert len(grown.ranked(grown.network, grown.H100, asked)) == len(asked)  # each of them fits
     ours = [each.name for each in fields(checks.Plan)]
     assert ours == [each.name for each in fields(grown.Plan)]
     best = {between: grown.ranked(grown.network, machine, choices)[0] for between, machine in worlds.items()}
@@ -150,6 +152,7 @@ def test_the_check_of_a_regret_counts_as_the_planner_does_and_eleven_plans_have_
     fitting = [plan for _seconds, plan in grown.ranked(grown.network, slow, choices)]
     close = [plan for plan in fitting if checks.regret(plan) < 1]
     assert len(close) == 11
+    assert min(round(checks.regret(plan), 2) for plan in fitting if plan.zero == 3) == 1.18
     assert {(plan.data, plan.tensor * plan.stages) for plan in close} == {(16, 4)}
     assert {(plan.zero, plan.recompute) for plan in close} == {(1, "selective")}
     fsdp = best[checks.FAST][1]

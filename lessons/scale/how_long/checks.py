@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,7 @@ def levels(answer: Callable[..., float]) -> str | None:
             *cases,
             Case((1, 16, 1e6, fast, slow), _("With one device in each node, nothing is added up inside.")),
             Case((8, 1, 1e6, fast, slow), _("With a single node, nothing goes between nodes.")),
+            Case((8, 6, 1e6, fast, slow), _("Call `tree_seconds` with any number of nodes.")),
             Case((8, 4, 12, Link(30, 1), Link(3, 1)), _("A piece needn't be a whole number of bytes.")),
             Case(
                 (4, 4, 960, Link(1, 1), Link(30, 1)),
@@ -85,7 +88,7 @@ def levels(answer: Callable[..., float]) -> str | None:
             ): _("Between the nodes you always take a ring. Sometimes a tree is faster."),
             lambda per_node, nodes, size, inside, between: (
                 _ring(per_node, size, inside) + _tree(nodes, size / per_node, between)
-            ): _("Between the nodes you always take a tree. Sometimes a ring is faster."),
+            ): _("Between the nodes you take a tree where a ring is faster. Compare their two times."),
             lambda per_node, nodes, size, inside, between: (
                 _ring(per_node, size, inside) + _fastest(per_node * nodes, size / per_node, between)
             ): _("Each piece is added up by as many devices as there are nodes."),
@@ -111,6 +114,9 @@ def levels(answer: Callable[..., float]) -> str | None:
             lambda per_node, nodes, size, inside, between: (
                 _ring(per_node, size, inside) + _fastest(nodes, size / nodes, between)
             ): _("The devices of a node share out the payload. So there are `per_node` pieces."),
+            lambda inner, nodes, size, *_links: all_reduce(inner, nodes, size, fast, slow): _(
+                "Use the links `inside` and `between`."
+            ),
             lambda per_node, nodes, size, _inside, between: _ring(per_node * nodes, size, between): _(
                 "That is one ring through all devices. Add up inside the nodes first, and then between them."
             ),
@@ -133,7 +139,7 @@ class Plan:
 
 Plans = Sequence[Plan]
 _NODE = 8  # devices
-_NO_PLANS = "no plans"
+_NO_PLANS, _FLOATS = "no plans", "floats"
 
 
 def divisors(number: int) -> list[int]:
@@ -146,23 +152,13 @@ def all_plans(network: Any, devices: int, batch: int) -> Plans:
     return _plans(devices, batch, divisors(math.gcd(devices, network.heads)))
 
 
-def _plans(devices: int, batch: int, sizes: Iterable[int]) -> Plans:
+def _plans(devices: int, batch: int, sizes: Iterable[int], *, shared: bool = True) -> Plans:
     found = []
     for tensor in sizes:
         data = devices // tensor
-        for examples in divisors(batch // data) if batch % data == 0 else []:
+        for examples in divisors(batch // data) if not shared or batch % data == 0 else []:
             found.append(Plan(data, tensor, examples, batch // data // examples))
     return found
-
-
-def _any_batch(network: Any, devices: int, batch: int) -> Plans:
-    tensors = divisors(math.gcd(devices, network.heads))
-    shares = [(devices // tensor, tensor, batch // (devices // tensor)) for tensor in tensors]
-    return [
-        Plan(data, tensor, examples, share // examples)
-        for data, tensor, share in shares
-        for examples in divisors(share)
-    ]
 
 
 def _examples_of_the_batch(network: Any, devices: int, batch: int) -> Plans:
@@ -172,13 +168,6 @@ def _examples_of_the_batch(network: Any, devices: int, batch: int) -> Plans:
         for tensor in tensors
         if batch % (devices // tensor) == 0
         for examples in divisors(batch)
-    ]
-
-
-def _swapped(network: Any, devices: int, batch: int) -> Plans:
-    return [
-        Plan(each.tensor, each.data, each.examples, each.microbatches)
-        for each in all_plans(network, devices, batch)
     ]
 
 
@@ -195,7 +184,7 @@ def plans(answer: Callable[..., Any]) -> str | None:
     figures = [(6, 8, 8), (12, 16, 32), (48, 64, 512), (20, 16, 24), (8, 8, 6), (9, 6, 12)]
     cases = [
         Case(
-            (_Network(2, 8 * heads, heads), devices, batch),
+            (_Network(40, 128 * heads, heads), devices, batch),
             told=_(
                 "heads: {heads}, devices: {devices}, batch: {batch}",
                 heads=heads,
@@ -206,11 +195,13 @@ def plans(answer: Callable[..., Any]) -> str | None:
         for heads, devices, batch in figures
     ]
 
-    def in_order(function: Callable[..., Any], *given: Any) -> list[tuple[int, ...]] | str:
-        found = list(function(*given))
+    def in_order(function: Callable[..., Any], *given: Any) -> list[Any] | str:
+        answered = function(*given)
+        found = list(answered)[: len(answered)]  # which a generator doesn't have
         if not all(hasattr(each, size) for each in found for size in vars(Plan(1, 1, 1, 1))):
             return _NO_PLANS
-        return sorted((each.data, each.tensor, each.examples, each.microbatches) for each in found)
+        sizes = sorted((each.data, each.tensor, each.examples, each.microbatches) for each in found)
+        return sizes if all(isinstance(size, Integral) for each in sizes for size in each) else _FLOATS
 
     def only(kept: Callable[[Plan], bool]) -> Callable[..., Any]:
         return lambda *given: in_order(
@@ -227,6 +218,8 @@ def plans(answer: Callable[..., Any]) -> str | None:
                 "Something in your list isn't a plan. Make each one with"
                 " `Plan(data, tensor, examples, microbatches)`."
             ),
+            lambda *_given: _FLOATS: _("Some numbers in your plans are floats, as `8.0`. Divide by `//`."),
+            lambda _own, *given: in_order(all_plans, _Network(1, 1, 48), *given): _("Count `network.heads`."),
             lambda _network, devices, batch: in_order(_plans, devices, batch, divisors(devices)): _(
                 "Some of your plans split a head. `tensor` must divide `network.heads`, too."
             ),
@@ -249,9 +242,9 @@ def plans(answer: Callable[..., Any]) -> str | None:
             lambda network, devices, batch: in_order(_plans, devices, batch, divisors(network.heads)): _(
                 "`tensor` must divide the number of devices, too."
             ),
-            lambda *given: in_order(_any_batch, *given): _(
-                "In some of your plans, `data` doesn't divide the batch. Leave them out."
-            ),
+            lambda network, devices, batch: in_order(
+                partial(_plans, shared=False), devices, batch, divisors(math.gcd(devices, network.heads))
+            ): _("In some of your plans, `data` doesn't divide the batch. Leave them out."),
             lambda *given: in_order(_examples_of_the_batch, *given): _(
                 "A replica has `batch / data` examples. `examples` must divide these, and not only the batch."
             ),
@@ -261,12 +254,18 @@ def plans(answer: Callable[..., Any]) -> str | None:
             lambda *given: in_order(lambda *same: all_plans(*same)[:1], *given): _(
                 "Your list has a single plan. Is the `return` inside a loop?"
             ),
-            lambda *given: in_order(_swapped, *given): _(
+            lambda *given: in_order(
+                lambda *same: [
+                    Plan(each.tensor, each.data, each.examples, each.microbatches)
+                    for each in all_plans(*same)
+                ],
+                *given,
+            ): _(
                 "`data` and `tensor` have changed places: it is `Plan(data, tensor, examples, microbatches)`."
             ),
         },
         advice=_(
-            "Begin with the choices for `tensor`. Each of them leaves one `data`, and a device then has"
-            " `batch / data` examples, if that is a whole number: in how many equal parts can it take them?"
+            "List every plan, whether it fits or not. Each choice for `tensor` leaves one `data`. A replica"
+            " has `batch / data` examples, if that is a whole number: how can it share them out evenly?"
         ),
     )

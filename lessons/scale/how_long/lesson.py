@@ -63,11 +63,11 @@ TensorAndDataExplorer()
 # Over how many devices does the fastest plan spread one copy of the network? And for how much of the step do those devices compute?
 # Write down the devices and the seconds. Near the end of the lesson you will know where both come from.
 #
-# By then you will have written a *planner* of your own. It has to know how long an all-reduce takes, which all-reduces a step makes,
+# By then you will have a *planner* of your own. It has to know how long an all-reduce takes, which all-reduces a step makes,
 # how long the devices compute, and whether a plan fits into memory.
-# Then it tries all plans and picks the fastest, just as the explorer does. We take these questions in this order.
+# Then it tries all plans and picks the fastest, just as the explorer does.
 #
-# You will write every line of it, so it has to be simpler than the explorer, and its numbers won't be quite the same.
+# You will see every line of it, and write two of its functions, so it is simpler than the explorer, and its numbers aren't quite the same.
 # Where that matters, a note says why.
 # Four techniques of the explorer are switched off here. Stages and recomputation come in {lesson:stages}, ZeRO and overlap in {lesson:which_plan}.
 
@@ -207,7 +207,7 @@ time_against_payload(ring_between, tree_between)
 # Every curve is flat on the left and climbs on the right.
 #
 # - *On the left*, only the latency matters. A ring takes $2(n-1)\,\alpha$, so every device that you add makes it slower. The trees are far ahead.
-# - *On the right*, only the bytes matter. Rings and trees both take about $2S/\beta$, *however many devices there are*.
+# - *On the right*, only the bytes matter. By our formulas, rings and trees both take about $2S/\beta$, *however many devices there are*.
 #   The ring sends a little less, so it ends up in front.
 #
 # With 8 devices, the ring is faster from about 11 MB on. With 512 devices, the tree still leads at 10 GB.
@@ -271,26 +271,15 @@ on_two_levels = all_reduce(8, 64, 1e9, INSIDE, BETWEEN)
 print(f"one ring:   {1000 * in_one_ring:.0f} ms")
 print(f"two levels: {1000 * on_two_levels:.0f} ms")
 
-# %% alone-text [markdown]
-# Two levels are five times as fast, because all eight adapters of a node send at the same time.
+# %% levels-run-read [markdown]
+# Two levels are five times as fast as one ring, because all eight adapters of a node send at the same time.
 # They aren't eight times as fast, because the moves inside the nodes take 7 of the 18 ms.
-#
-# What if only one device of each node took part? That makes 64 devices, each alone in its node:
-
-# %% alone tags=["modelled"]
-alone = all_reduce(1, 64, 1e9, INSIDE, BETWEEN)
-print(f"{1000 * alone:.0f} ms")
-
-# %% alone-read [markdown]
-# An eighth of the devices, and they take more than four times as long!
-# Each of them has nobody to share the payload with, so it sends all of it over the slow link.
-# With eight devices in a node, only an eighth of the payload has to leave it.
 
 # %% note-rings [markdown]
 # How does NCCL use all the adapters?
 #
 # It can do so without two levels: it runs several rings at once, each through a different adapter.
-# By our formula, eight rings through 512 devices would take almost 40 % longer than two levels.
+# For 1 GB on 512 devices, eight rings take 24 ms if every message costs 14 µs, but only 15 ms if messages inside a node cost 3.4 µs.
 
 # %% predict-node [markdown]
 # The eight devices of a node add up 1 GB. Then sixteen devices do, in two nodes, with a hierarchical all-reduce.
@@ -324,6 +313,18 @@ for nodes in [1, 2]:
 
 # %% block-read [markdown]
 # They take a third of a second in one node, and more than half a second in two.
+#
+# So says the formula. Here it is for 256 MB on H100s, eight to a node (371 and 50 GB/s).
+# Beside it are times that follow from bandwidths measured for the [Ultra-Scale Playbook](https://huggingface.co/spaces/nanotron/ultrascale-playbook):
+#
+# | H100s | formula | measured |
+# | ---: | ---: | ---: |
+# | 8 | 1.3 ms | 1.0 ms |
+# | 64 | 2.6 ms | 5.1 ms |
+# | 512 | 2.7 ms | 15.5 ms |
+#
+# By the formula, 512 devices take hardly longer than 64. In fact they took three times as long, almost six times what the formula says.
+# So where gradients go between many nodes, the planner below is too optimistic.
 #
 # ## Which all-reduces does a step make?
 #
@@ -423,7 +424,7 @@ for tensor in [2, 8, 16]:
 #
 # An A100 has a peak of 312 · 10¹² FLOPs a second, but no training run reaches the peak. We take 52 % of it.
 # This is the only number in the planner that we *fitted*. We chose it so that the planner, as {lesson:stages} completes it,
-# reproduces one published run of this very network, on 256 A100s, to within 1 %.
+# reproduces one published run of this very network, on 256 A100s, to within 2 %.
 
 
 # %% a100
@@ -784,7 +785,7 @@ tokens = break_even_tokens(network, A100)
 reveal("how_long-break-even", 1000 * round(tokens / 1000))
 
 # %% break-even-why [markdown]
-# 4,100 tokens are two of our examples. So a batch of 512 examples is enough for 256 replicas, which are the 2,048 devices of the picture.
+# 4,100 tokens are two of our examples. So with 512 examples, 256 replicas, the 2,048 devices of the picture, already compute for less than half of each step.
 # That is the main reason why the explorer's curve bends. To use more devices well, you need a larger batch.
 #
 # Do faster devices help? An H100 computes three times as fast as an A100, but its links between nodes are only twice as fast.
@@ -803,8 +804,8 @@ for name, machine in [("A100", A100), ("H100", H100)]:
     print(f"{name}: {round(tokens, -2):,.0f}")
 
 # %% h100-read [markdown]
-# On H100s, a replica needs about three examples instead of two.
-# An H100 gets through its tokens in a third of the time, but exchanging the gradients takes half as long as before, not a third. So a faster device needs more tokens to stay busy.
+# On H100s, a replica needs about three examples instead of two: its tokens take a third of the time, but its gradients take half, not a third.
+# And if all-reduces are as slow as the measured one on 512 H100s, it needs almost six times as many.
 
 # %% note-critical [markdown]
 # Isn't this called *critical batch size*?
@@ -959,9 +960,9 @@ for tensor in [16, 32]:
 # %% true-text [markdown]
 # ## Is any of this true?
 #
-# So far we have compared one calculation with another. Now let's compare yours with a measurement.
+# So far we have compared one planner with another. Now let's compare yours with a measurement.
 #
-# Narayanan and others trained this largest network, 145.6 billion parameters, on 1,536 A100s.
+# To measure how fast training is, Narayanan and others ran steps of this largest network, 145.6 billion parameters, on 1,536 A100s.
 # By their figures, a step of 2,304 examples took 24.8 s. Here is what your planner says:
 
 # %% published tags=["modelled"]
@@ -999,8 +1000,7 @@ steps_beside({"planner": planned, "published": {"whole": 24.8}})
 # These runs compute every forward pass twice, and the paper counts it twice. {Lesson:stages} says why they do it.
 # If you divide the FLOPs of this lesson by 148 · 10¹², you get less.
 #
-# And how good is the explorer? It predicted steps on virtual CPUs between 10 % too short and 16 % too long.
-# But virtual CPUs have no links, so that says nothing about its latencies and bandwidths.
+# And how good is the explorer? It predicted steps on virtual CPUs between 10 % too short and 16 % too long, but these have no links.
 # The page *How good is the model?* has all the published runs that we found.
 
 # %% plain-heading [markdown]
@@ -1012,7 +1012,7 @@ steps_beside({"planner": planned, "published": {"whole": 24.8}})
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - A large all-reduce takes about twice the payload divided by the bandwidth, however many devices there are.
+# - By our formula, a large all-reduce takes about twice the payload divided by the bandwidth, however many devices there are. Measured ones get slower with more nodes.
 #   A small one takes as many latencies as there are messages that must follow one another.
 # - While each replica has plenty of tokens, split the network over as many devices as memory demands, and no more.
 #   With few tokens, gradients take most of the time, and more devices in a replica can be faster, even over two nodes.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.judging import drawn, judge
+from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
 
 
@@ -25,11 +25,17 @@ def _figures(random: np.random.Generator) -> tuple[int, int, int, int]:
 def pipeline_seconds(answer: Callable[..., float]) -> str | None:
     """The time of a step of a pipeline, interleaved or not."""
     one_chunk = drawn(lambda random: (*_figures(random)[:3], 1), count=10)
+    any_number = _("Without chunks, there may be any number of micro-batches.")
     work = _("A stage works on every micro-batch, and each of them takes it the time `one`.")
     return judge(
         answer,
         pipeline,
-        [*one_chunk, *drawn(_figures, count=30)],
+        [
+            *one_chunk,
+            *drawn(_figures, count=30),
+            Case((3, 1, 4, 1), _("A single stage has no bubble, but it still has to work.")),
+            *(Case((3, 4, number, 1), any_number) for number in (2, 6)),
+        ],
         misconceptions={
             lambda one, stages, microbatches, _chunks: pipeline(one, stages, microbatches, 1): _(
                 "That is right for one chunk. With two chunks, the pictures show a bubble of half the size."
@@ -45,6 +51,9 @@ def pipeline_seconds(answer: Callable[..., float]) -> str | None:
             ),
             lambda one, stages, microbatches, chunks: (microbatches + (stages - 1) * chunks) * one: _(
                 "With more chunks, the bubble gets smaller. Count the idle slots in both pictures."
+            ),
+            lambda one, stages, microbatches, chunks: (microbatches + (stages - 1) // chunks) * one: _(
+                "A bubble may be as long as half a micro-batch: divide by `/`."
             ),
             lambda one, _stages, microbatches, _chunks: microbatches * one: _("The bubble is missing."),
             lambda one, stages, microbatches, _chunks: microbatches * stages * one: work,

@@ -2,9 +2,9 @@
 # # What does my planner not know?
 #
 # Your planner's best plan takes 39.9 s for a step: 145.6 billion parameters, 1,536 A100s.
-# The people who trained this network needed 24.8 s.
+# The people who really ran such steps needed 24.8 s.
 #
-# Over 300 billion tokens, that is 29 days against their 18, and you pay for 1,536 devices for eleven days more.
+# Training on 300 billion tokens would take you 29 days, and them 18. You would pay for 1,536 devices for eleven days more.
 # You have the same network, the same devices and the same links. So they must know something that your planner doesn't.
 #
 # What is it? We'll find the answers one by one, and each adds a few lines to the planner.
@@ -513,7 +513,7 @@ report(seconds, best)
 #
 # ## What did they run?
 #
-# The paper tells us: `tensor` 8, 8 stages of 2 chunks, and a micro-batch size of 2.
+# The paper tells us `tensor` 8 and 8 stages. Its authors' [scripts](https://github.com/NVIDIA/Megatron-LM/blob/79a3bb6bf2c85b748c46749dd0695e23310d4e16/examples/sc21/run_table_1.sh) add 2 chunks and a micro-batch size of 2.
 # What does your planner say about exactly this plan? And how does its memory compare with that of the planner's own choice?
 
 # %% theirs tags=["modelled"]
@@ -642,7 +642,7 @@ for recompute in ["nothing", "full"]:
 # One of them, with 18.4 billion parameters, gave the planner its one fitted number: 52 % of an A100's peak.
 # The other nine are real predictions.
 #
-# In the four smallest runs, which have a single stage, gradients were added up *during* the backward pass.
+# In the four smallest runs, which have a single stage, the authors' scripts add up gradients *during* the backward pass.
 # So the planner leaves their all-reduce out here. The code is folded:
 
 # %% runs tags=["known", "modelled"]
@@ -679,9 +679,9 @@ error_over_width(errors)
 # What is behind it? The table can't tell. The planner takes the same 52 % of the peak for all networks,
 # but tensor parallelism, stages and overlap also change from row to row.
 #
-# If the error depends only on the network, it does little harm. You compare plans for *one* network,
-# so all of your estimates are too long together, or too short together, and the ranking hardly suffers.
-# But does it? The site's page *How good is the model?* has four plans of one network that were all measured,
+# If the error depends only on the network, it does little harm: for *one* network,
+# all estimates are too long together, or too short together, and the ranking hardly suffers.
+# But does it? Ten runs of ten networks can't tell. The site's page *How good is the model?* has four measured plans of nearly the same network,
 # and the explorer takes the slowest for the fastest.
 # So let the planner say which few plans are worth a measurement, and let the measurement say which one is best.
 
@@ -703,7 +703,7 @@ error_over_width(errors)
 #
 # - If a network must span several nodes, cut it between blocks, and through blocks inside a node. That is usually the faster way: for each micro-batch, a stage of $v$ chunks sends $2v$ messages, where tensor parallelism makes four all-reduces in each block.
 # - With $p$ stages of $v$ chunks, a step has a bubble as long as $(p - 1) / v$ micro-batches. However many micro-batches there are, 1F1B without chunks keeps at most $p$ of them in flight.
-# - Full recomputation pays for memory with a third more compute. Before our planner knew that, its estimate was too good to be true; since then it has been off by about a quarter at most on nine published runs that it wasn't fitted to.
+# - Full recomputation pays for memory with a third more compute. Before our planner knew that, its estimate was too good to be true; since then it has been off by about a quarter at most on the paper's nine other runs, and by up to 38 % on later programs.
 #
 # Puzzles 13 and 15 on the page *Puzzles* set limits for what you learned here: bubbles, and the 146 billion parameters of the published run.
 

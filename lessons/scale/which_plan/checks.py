@@ -77,7 +77,7 @@ def regret(plan: Plan) -> float:
     return max(seconds(plan, between) - least for between, least in LEAST.items())
 
 
-# Some lose more on fast links, others on slow ones
+# All fit; some lose more on fast links, others on slow ones
 _PLANS = (
     Plan(64, 1, 2, 8, recompute="selective", zero=3, overlap=True),
     Plan(16, 2, 1, 64, stages=2, recompute="selective", zero=1, overlap=True),
@@ -85,7 +85,7 @@ _PLANS = (
     Plan(8, 2, 1, 128, stages=4, zero=1, overlap=True),
     Plan(32, 2, 4, 8, recompute="selective", zero=3, overlap=True),
     Plan(4, 2, 1, 256, stages=8, zero=1, overlap=True),
-    Plan(16, 4, 1, 64, recompute="full", overlap=True),
+    Plan(8, 2, 1, 128, stages=4, chunks=2, recompute="full", overlap=True),
 )
 
 
@@ -117,11 +117,15 @@ def judged_regret(answer: Callable[..., float]) -> str | None:
             lambda plan: max(seconds(plan, FAST), seconds(plan, SLOW)): same_links,
             lambda plan: seconds(plan, SLOW) - seconds(plan, FAST): same_links,
             lambda plan: seconds(plan, SLOW) - LEAST[FAST]: same_links,
+            lambda plan: max(seconds(plan, between) / least - 1 for between, least in LEAST.items()): _(
+                "Count seconds: subtract the best time, and don't divide by it."
+            ),
             lambda plan: -regret(plan): _("A slower plan has a larger regret: turn the subtraction round."),
             lambda plan: (regret(plan), plan): _("Return the number alone, without the plan."),
         },
+        tolerance=1e-2,  # seconds may be rounded as the lesson prints them
         advice=_(
-            "Try it on the two plans of the table: the largest regret of `fast_best` is 2.87 s, and that of"
-            " `slow_best` is 0.88 s."
+            "Try it on the two plans of the table, with the links of the lesson: the largest regret of"
+            " `fast_best` is 2.87 s, and that of `slow_best` is 0.88 s."
         ),
     )

@@ -2,7 +2,7 @@
 # # Which plan would you run today?
 #
 # Before this lesson is over, your planner will offer you a step of 17.6 s: 145.6 billion parameters on 1,536 A100s, with 2,304 examples in a batch.
-# In 2021, when this network was really trained, a step took 24.8 s. Over 300 billion tokens, that is 13 days instead of 18.
+# When such steps were really run, in 2021, one took 24.8 s. Training on 300 billion tokens would take 13 days instead of 18.
 #
 # Would you rent 1,536 devices because of that? We know of nobody who has measured this plan.
 # And if your planner is wrong, you'll find out with 1,536 devices running, and every one of them on your bill.
@@ -441,7 +441,7 @@ more /= compute_seconds(large, A100, selective)
 reveal("which_plan-selective", round(100 * more))
 
 # %% selective-read [markdown]
-# That is a bargain!
+# In FLOPs, that is a bargain!
 #
 # In 2022, a year after the paper with the 1,536 devices, Korthikanti and others measured both ways, with 175 billion parameters on 64 A100s.
 # Their selective run also used sequence parallelism, which {lesson:transformer_block} has a note on:
@@ -466,7 +466,7 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 
 # %% published-read [markdown]
 # Both estimates are a sixth too long. In the table of {lesson:stages}, the network of this width was an eighth too long.
-# But what you *gain* comes out about right: selective recomputation took a quarter less time than full recomputation, and your planner predicts a quarter less.
+# But what you *gain* comes out about right: selective recomputation, with sequence parallelism, took a quarter less time than full recomputation, and your planner predicts a quarter less.
 #
 # It needs 34 GB more, though. By your planner's count that makes 86 GB, which doesn't fit.
 # In their run it did fit, because sequence parallelism splits the activations that tensor parallelism leaves whole on every device.
@@ -478,7 +478,7 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 # Each all-reduce becomes a reduce-scatter and an all-gather, which together send as many bytes. But a device then keeps only its part of what enters attention and the dense layers.
 # So the backward pass has to gather these two inputs of a block once more, which can hide behind compute. The explorer knows sequence parallelism, without these two all-gathers. Our planner doesn't know it.
 #
-# FlashAttention, which came later, doesn't store the attention matrices at all.
+# FlashAttention, which came later, doesn't store the attention matrices at all. Then selective recomputation has nothing left to save.
 
 # %% zero-text [markdown]
 # ## What does every replica hold?
@@ -521,8 +521,8 @@ plans_against_memory(rows, A100.memory)
 # %% zero-read [markdown]
 # ZeRO-1 saves 27 GB on each device, which is more than half of what it held. ZeRO-3 saves 8 GB more.
 #
-# In time, ZeRO-1 costs nothing. Instead of one all-reduce of the gradients,
-# there is a reduce-scatter of the gradients and an all-gather of the weights, and together they move as many bytes.
+# ZeRO-1 sends no more bytes. Instead of one all-reduce of the gradients,
+# there is a reduce-scatter of the gradients and an all-gather of the updated weights, and together they move as many.
 # FSDP does cost time. We leave it for later.
 
 # %% overlap-text [markdown]
@@ -736,7 +736,7 @@ report(seconds, best)
 # The paper of 2021 measured FSDP, too, and calls it ZeRO-3: 175 billion parameters and a batch of 1,536 examples, on 384, 768 and 1,536 devices.
 
 # %% predict-fsdp [markdown]
-# A network of 175 billion parameters was trained with FSDP, with the same batch of 1,536 examples on every number of devices. In seconds, a step took 81.6 on 384 devices, and 66.8 on 768.
+# Training steps of a network of 175 billion parameters were measured with FSDP, with the same batch of 1,536 examples on every number of devices. In seconds, a step took 81.6 on 384 devices, and 66.8 on 768.
 # A planner expects 72.5 on 384 devices, 36.3 on 768, and 18.2 on 1,536. How many seconds did a step take on 1,536 devices?
 #
 # - [ ] `18.2`
@@ -782,8 +782,8 @@ lines = {"published": measured.items(), "yours": planned.items()}
 times_over_devices(lines)
 
 # %% fsdp-published-read [markdown]
-# On 384 devices, the estimate isn't bad. On 1,536 devices, it is wrong by a factor of almost four!
-# There, most of the time can't have gone into compute. Take the published time, subtract the compute, and compare the rest with our formula for the communication:
+# On 1,536 devices, the estimate is wrong by a factor of almost four!
+# Most of that time can't have gone into compute. Take the published time, subtract the compute, and compare the rest with our formula for the communication:
 
 # %% fsdp-where tags=["modelled"]
 without_overlap = replace(fsdp_on(1536), overlap=False)
@@ -798,20 +798,21 @@ print(f"left for communication {66.8 - compute:5.1f} s")
 # If our formula is right about compute, the communication must have taken at least 48.7 s, where the formula says 9 s.
 # That is off by more than a factor of five, even if none of it was hidden.
 #
-# Our formula assumes that a collective over 192 nodes keeps every link busy all the time, that messages don't get in each other's way,
-# and that compute and communication don't slow each other down. Across 192 nodes, at least one of these assumptions may fail badly. Or the program of 2021 had a fault of its own. The paper can't tell us which.
-# In the ten runs of {lesson:stages} it did no harm, because there the communication over `data` is a small part of a step.
+# You have met such a factor before: on 64 nodes, an all-reduce took almost six times as long as our formula says ({lesson:how_long}).
+# But is the number of nodes to blame? We don't know. On more devices, each gather also served fewer tokens, and perhaps nothing overlapped.
+# In a later FSDP run, on 64 nodes of H100s, a gather served eight examples instead of one, and the explorer's estimate was right.
 #
-# The same paper ran this network on the same 1,536 devices, with the same batch, but with tensor parallelism and stages, and a step took 20.8 s.
-# So don't rent 1,536 devices for the plan of 17.6 s. Whatever gathers weights over hundreds of nodes in every micro-batch has to be measured first.
-# The usual way out is **hybrid sharding** (HSDP): FSDP inside a node or a few of them, and data-parallel replicas beyond. Our planner leaves it out.
+# In our plan of 17.6 s, a gather serves one example, and its communication takes just as long as the compute that hides it.
+# If it took twice as long, the step would take 34.5 s.
+# So don't rent 1,536 devices for it before you have measured gathers over many nodes (`nccl-tests`).
+# With tensor parallelism and stages, a step of the paper's network took 20.8 s on 1,536 devices.
+# Another way out is **hybrid sharding** (HSDP): FSDP inside a node or a few of them, and data-parallel replicas beyond. Our planner leaves it out.
 
 # %% note-fails [markdown]
 # Where else does it fail?
 #
-# The site's page *How good is the model?* compares the explorer, which takes more into account than our planner, with all the published runs that we found.
-# Usually it is off by up to a third. But where weights are gathered over more than a thousand devices, it predicts as little as a quarter of the true time.
-# And where links between nodes are slow, it can put plans in the wrong order.
+# The site's page *How good is the model?* compares the explorer with all the published runs that we found.
+# Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order.
 # Much that happens on a real machine is in neither of the two: kernels that wait for their launch, congestion, checkpoints, failures.
 
 # %% explorer-text [markdown]
@@ -847,9 +848,9 @@ four_plans()
 
 # %% peak-read [markdown]
 # Compare the first two. Eight times as many examples keep the devices computing eight times as long, but the gradients are still added up only once a step.
-# So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. That alone brings the devices to 40 % of their peak.
+# So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. That brings the devices to 40 % of their peak.
 #
-# Now all-reduces over `model` take the largest share, 15 %. The third plan has four times as many replicas, so each needs only a quarter of the devices,
+# What isn't computing is now mostly all-reduces over `model`, 15 % of the step. The third plan has four times as many replicas, so each needs only a quarter of the devices,
 # and two devices along `model` communicate far less than eight. ZeRO-1 and selective recomputation make it fit. That brings 44 %.
 # With 512 examples that would be a bad plan: each of 256 replicas would have only two examples, so its eight stages would wait for most of the step.
 #
@@ -864,7 +865,7 @@ four_plans()
 # %% note-more [markdown]
 # Could it be more than 45 %?
 #
-# Not much. The explorer assumes that matrix products reach 57 % of the peak.
+# In the explorer hardly, because its matrix products reach 57 % of the peak. Published runs on H100s have reached 50 %.
 
 # %% yours-text [markdown]
 # ## 64 H100s and 34 billion parameters
@@ -890,7 +891,8 @@ show(fast_best)
 print(f"{fast_seconds:.1f} s")
 
 # %% yours-read [markdown]
-# FSDP over all 64 devices, with selective recomputation, and no other cut. These are eight nodes and not 192, so the 14.1 s may well be right.
+# FSDP over all 64 devices, with selective recomputation, and no other cut. Can you believe the 14.1 s? On eight nodes of A100s, two published FSDP runs were even faster than the explorer says.
+# But each of their gathers served 8,192 tokens or more, and here it serves 4,096.
 
 # %% note-room [markdown]
 # Does a plan of 79 GB fit into 80 GB?
@@ -978,10 +980,10 @@ for seconds, plan in close:
     print(f"{seconds:.2f} s {sizes}  {plan.recompute}")
 
 # %% close-read [markdown]
-# There are eleven, and they lie within 0.2 s of one another, hardly more than a hundredth of a step. No planner is that exact. It can't tell these apart, and neither can you, until you measure.
+# There are eleven, and they lie within 0.2 s of one another, hardly more than a hundredth of a step. No planner can tell these apart.
 #
 # But look at what they have in common. All have 16 replicas of four devices, and these four share the network by stages, or by stages and tensor parallelism. All use ZeRO-1 and selective recomputation.
-# And none of them uses FSDP: they communicate over `data` once a step, and not in every micro-batch.
+# None of them uses FSDP, but the best plan with FSDP follows at 1.18 s, and by the planner's error that is no difference either.
 #
 # That is as far as your planner can take you. Whether one of these beats FSDP on *your* links, only a measurement can tell.
 
@@ -989,7 +991,7 @@ for seconds, plan in close:
 # Do practitioners run pipelines or FSDP?
 #
 # They run both. A [recipe](https://docs.nvidia.com/nemo/megatron-bridge/nightly/apidocs/bridge/bridge.perf_recipes.llama.h100.llama3.html) by NVIDIA
-# lists `tensor` 4 and 4 stages for 70 billion parameters on 64 H100s, while MosaicML and torchtitan have trained 70-billion-parameter networks on 64 A100s with FSDP alone.
+# lists `tensor` 4 and 4 stages for 70 billion parameters on 64 H100s, while MosaicML and torchtitan have measured 70-billion-parameter networks on 64 A100s with FSDP alone.
 # Which one is better for you depends on your links: measure these first.
 
 # %% note-experts [markdown]
@@ -1008,8 +1010,8 @@ for seconds, plan in close:
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Make room first. ZeRO-1 costs no time, and selective recomputation hardly any, and with that room you need fewer stages and smaller tensor-parallel groups. What one technique has already saved, the next can't save again.
-# - Trust a planner where it has been compared with measurements. Ours was off by about a quarter at most on ten runs that communicate little over `data`. Where everything depends on gathers over 192 nodes, it was wrong by a factor of almost four.
+# - Make room first. ZeRO-1 sends no more bytes, selective recomputation adds hardly any FLOPs, and with that room you need fewer stages and smaller tensor-parallel groups. What one technique has already saved, the next can't save again.
+# - Trust a planner where it has been compared with measurements. Ours was off by about a quarter at most on ten runs that communicate little over `data`, and by up to 38 % on later programs. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
 # - Don't ask for the fastest plan, but for one whose largest regret is small. When two plans differ by less than the planner's error, it can't choose between them: look at what the good ones have in common.
 #
 # Puzzles 14 and 16 on the page *Puzzles* set limits for what you learned here: ZeRO, and 64 H100s whose links are slow.
