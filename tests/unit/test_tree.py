@@ -19,8 +19,8 @@ ROOT = COURSE.root
 # where one was raised, docs/decisions/lines.md says what for.
 CEILINGS = {
     "course_lib": (("course_lib",), 9_050),
-    "course_lib and lessons": (("course_lib", "lessons"), 24_390),
-    "tools, benchmarks and tests": (("tools", "benchmarks", "tests"), 23_520),
+    "course_lib and lessons": (("course_lib", "lessons"), 24_410),
+    "tools, benchmarks and tests": (("tools", "benchmarks", "tests"), 23_530),
 }
 
 
