@@ -8,7 +8,7 @@
 # You won't be. [Narayanan and others](https://arxiv.org/abs/2104.04473) estimate 34 days for this network on 1,024 A100s.
 # Where do the other 23 days go?
 # More than eight of them go into computing things a second time, to save memory. {Lesson:stages} explains why.
-# The rest is lost because devices never reach their peak, and because they wait for each other's data.
+# The others are lost because no device reaches its peak, and because devices wait for one another's data.
 #
 # How long they wait depends on how you share out the work.
 # You would like to know that *before* you rent a thousand devices.
@@ -36,8 +36,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## Start at the end
 #
 # Somebody gives you 64 A100s to train a transformer of 18 billion parameters. How do you share out the work?
-# You can give every device the whole network and different examples, if the network fits.
-# Or two, four or eight devices can share one copy, by tensor parallelism.
+# If the network fits, you can give every device a complete copy and different examples.
+# Otherwise two, four or eight devices can share a copy between them, by tensor parallelism.
 #
 # The explorer below tries every mesh of data and tensor parallelism, and every size of micro-batch.
 # It drops the plans that don't fit into memory, and shows you the fastest of the others:
@@ -54,13 +54,12 @@ TensorAndDataExplorer()
 #
 # The upper bar is time: a step takes 13.7 s, and the devices compute for 11.4 s of them. The rest goes into communication, most of it over `model`.
 # The lower bar is memory: a device uses 70.2 of its 80 GB.
-# And the curve shows the time of a step on fewer devices, and on more. At first, twice as many devices take half the time.
-# Later they don't: 4,096 devices are 28 times as fast as 64, and not 64 times.
+# And the curve shows the time of a step on fewer devices, and on more. At first, doubling the devices halves the time. Later it doesn't: 4,096 devices are 64 times as many as 64, but only 28 times as fast.
 #
 # No A100 ran for this. The explorer calculates all these times, and soon you will, too.
 #
 # First make it harder. Choose the largest network and 4,096 H100s.
-# Over how many devices does the fastest plan spread one copy of the network? And for how much of the step do those devices compute?
+# Over how many devices does the fastest plan spread one copy of the network? And how much of the step do those devices spend computing?
 # Write down the devices and the seconds. Near the end of the lesson you will know where both come from.
 #
 # By then you will have a *planner* of your own. It has to know how long an all-reduce takes, which all-reduces a step makes,
@@ -77,7 +76,7 @@ TensorAndDataExplorer()
 # Each message costs time in two ways, as you know from {lesson:all_reduce}.
 # Before its first byte arrives, you wait for the latency $\alpha$.
 # Then its bytes go through the link, at the bandwidth $\beta$.
-# An estimate made of these two is called an *alpha–beta model*.
+# Estimating a transfer from these two numbers is called the *alpha–beta model*.
 #
 # Eight devices in a *ring* cut the payload into eight chunks. Each chunk goes round the ring almost twice:
 # once to be added up, and once to bring the total to every device.
@@ -207,8 +206,7 @@ time_against_payload(ring_between, tree_between)
 # Every curve is flat on the left and climbs on the right.
 #
 # - *On the left*, only the latency matters. A ring takes $2(n-1)\,\alpha$, so every device that you add makes it slower. The trees are far ahead.
-# - *On the right*, only the bytes matter. By our formulas, rings and trees both take about $2S/\beta$, *however many devices there are*.
-#   The ring sends a little less, so it ends up in front.
+# - *On the right*, only the bytes matter. By our formulas, both take about $2S/\beta$, *however many devices there are*. The ring sends slightly fewer bytes, so it wins in the end.
 #
 # With 8 devices, the ring is faster from about 11 MB on. With 512 devices, the tree still leads at 10 GB.
 # So take trees for small payloads and rings for large ones. And the more devices you have, the bigger a payload must be to count as large.
@@ -220,7 +218,7 @@ time_against_payload(ring_between, tree_between)
 # ## Two levels
 #
 # So far, all links were alike. But the links inside a node are about ten times as fast as those between nodes.
-# One ring through all 512 devices makes poor use of that. It leaves each node through a single adapter, and the other seven adapters are idle.
+# A single ring through all 512 devices wastes them. It leaves each node through a single adapter, and the other seven adapters are idle.
 #
 # A *hierarchical* all-reduce uses all eight of them, in three moves. Here they are for two nodes of four devices:
 
@@ -377,7 +375,7 @@ plan = Plan(data=8, tensor=8, examples=2, microbatches=32)
 
 # %% machine-text [markdown]
 # A step has 8 replicas × 32 micro-batches × 2 examples, which is 512 examples.
-# Why a micro-batch has only 2 examples is a question of memory, and we come to it.
+# A micro-batch has only 2 examples because of memory; we'll come to that.
 #
 # Which of these devices share a node? The devices of a node have consecutive numbers, and so have the devices of a replica.
 # Here are two nodes, for three values of `tensor`:
@@ -423,8 +421,7 @@ for tensor in [2, 8, 16]:
 # The planner still has to know the machine: how fast it computes, how much memory it has, and its links.
 #
 # An A100 has a peak of 312 · 10¹² FLOPs a second, but no training run reaches the peak. We take 52 % of it.
-# This is the only number in the planner that we *fitted*. We chose it so that the planner, as {lesson:stages} completes it,
-# reproduces one published run of this very network, on 256 A100s, to within 2 %.
+# This is the only number in the planner that we *fitted*. We chose it so that the finished planner of {lesson:stages} comes within 2 % of one published run of this very network, on 256 A100s.
 
 
 # %% a100
@@ -539,7 +536,7 @@ print(f"{gradients:.2f} s")
 # - *In attention*, where its query meets 2,048 keys, and its attention weights meet 2,048 values.
 # - *With the unembedding*, also called the LM head, which makes a logit for each of the 51,200 tokens of the vocabulary.
 #
-# In the backward pass, each of these products needs two others: one for the gradient of each factor.
+# In the backward pass, each product costs two more: one for the gradient of each of its factors.
 # So the backward pass takes twice the FLOPs of the forward pass, and both together take three times as many:
 
 
@@ -582,7 +579,7 @@ def step_seconds(network, machine, plan):
 step_over_time(compute, activations, 32, gradients)
 
 # %% step-read [markdown]
-# A step takes 14.2 s. For 2.4 s of that time, no device computes.
+# A step takes 14.2 s. For 2.4 s of it, no device is computing.
 # The picture draws all the all-reduces of a micro-batch in one piece, though in fact each block has its own four.
 #
 # Does the explorer agree?
@@ -609,7 +606,7 @@ steps_beside({"explorer": explored, "planner": planned})
 # - *52 %* is how fast your planner computes. It was fitted to one published run.
 # - *57 %* is how fast the explorer computes its matrix products. It was fitted to another run.
 #   On top of that, the explorer counts the time in which a device reads and writes its own memory.
-# - *45 %* is what the explorer prints for its plan. It is a share of the *whole step*, in which the devices also communicate.
+# - *45 %* is what the explorer prints for its plan. It is measured over the *whole step*, communication included.
 #   Papers call this the **model FLOPs utilization** (MFU). For your planner's step it is 43 %.
 #
 # There are two smaller differences. The explorer's micro-batches are larger, and it also counts the second matrix of the vocabulary.
@@ -754,7 +751,7 @@ compute_against_gradients(computing, adding_up, counts)
 # At about 2,048 devices, the lines cross. Beyond that, the devices exchange gradients for longer than they compute: the step is communication-bound.
 #
 # So a replica needs a certain number of tokens in each step, or its devices mostly wait.
-# We call this number its **break-even batch**: with so many tokens, computing takes just as long as exchanging the gradients.
+# We call this number its **break-even batch**: at this many tokens, computing takes exactly as long as exchanging the gradients.
 # You can work it out without the picture.
 
 # %% predict-break-even [markdown]
@@ -785,7 +782,7 @@ tokens = break_even_tokens(network, A100)
 reveal("how_long-break-even", 1000 * round(tokens / 1000))
 
 # %% break-even-why [markdown]
-# 4,100 tokens are two of our examples. So with 512 examples, 256 replicas, the 2,048 devices of the picture, already compute for less than half of each step.
+# 4,100 tokens are two of our examples. With 512 examples, then, 256 replicas (the 2,048 devices of the picture) get two examples each, and already compute for less than half of each step.
 # That is the main reason why the explorer's curve bends. To use more devices well, you need a larger batch.
 #
 # Do faster devices help? An H100 computes three times as fast as an A100, but its links between nodes are only twice as fast.
@@ -885,7 +882,7 @@ for seconds, plan in found[:3]:
 # The second plan has the same mesh, with one example at a time. It makes twice as many all-reduces of half the size,
 # so it waits for twice as many latencies. The third has a replica on sixteen devices, and its activations leave the node.
 #
-# So the fastest plan has the smallest replicas that fit. Is that so on any number of devices?
+# So the fastest plan has the smallest replicas that fit. Does that hold for any number of devices?
 
 # %% predict-many [markdown]
 # On 64 A100s, the fastest plan for a network of 18 billion parameters has `tensor` 8: eight devices share one copy of the network, and they are all in one node.
@@ -937,7 +934,7 @@ steps_beside(steps)
 TensorAndDataExplorer("146", "H100", devices=4096)
 
 # %% largest-text [markdown]
-# One copy of the network is spread over 32 devices, the size of `model`. And the upper bar says that they compute for only 0.44 s of 1.54 s.
+# One copy of the network is spread over 32 devices, the size of `model`. And the upper bar says that of the 1.54 s, they compute for only 0.44 s.
 #
 # The 32 must come from memory. Here is what each device would hold for its parameters if 16 or 32 devices shared this network:
 

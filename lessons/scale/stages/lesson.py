@@ -4,7 +4,7 @@
 # Your planner's best plan takes 39.9 s for a step: 145.6 billion parameters, 1,536 A100s.
 # The people who really ran such steps needed 24.8 s.
 #
-# Training on 300 billion tokens would take you 29 days, and them 18. You would pay for 1,536 devices for eleven days more.
+# Training on 300 billion tokens would take you 29 days; it would take them 18. You would pay for 1,536 devices for eleven days more.
 # You have the same network, the same devices and the same links. So they must know something that your planner doesn't.
 #
 # What is it? We'll find the answers one by one, and each adds a few lines to the planner.
@@ -191,9 +191,9 @@ from lessons.scale.stages.pictures import two_cuts
 two_cuts()
 
 # %% two-cuts-read [markdown]
-# On the right each block sits on one device. None of its sums is split, so no all-reduce is needed.
+# On the right each block sits on one device. No sum is split over devices, so no all-reduce is needed.
 # Each device takes a micro-batch through its own blocks and sends the activations on to the next device.
-# In the backward pass, the gradients of these activations travel back the same way, and have just as many bytes.
+# In the backward pass, the gradients of these activations travel back along the same path, with just as many bytes.
 # This is **pipeline parallelism**, and each part of the network is a **stage**. It has nothing to do with the stages of ZeRO.
 #
 # Let's give every stage a whole node. The 80 blocks make eight stages of ten,
@@ -223,7 +223,7 @@ print(f"its two messages:        {1000 * 2 * message:5.1f} ms")
 # The two messages, one forward and one backward, hardly count.
 #
 # That is the time of one stage, and a micro-batch has to pass through eight. But while one stage has it, the other seven work on other micro-batches: eight of them are under way at once.
-# So for a step, a stage makes its all-reduces 96 times, and they take 1.6 s. Before, 72 times took 22.4 s. There must be a catch.
+# So in a step, a stage makes its all-reduces for 96 micro-batches, and that takes 1.6 s. Before, those for 72 micro-batches took 22.4 s. There must be a catch.
 
 # %% schedule-text [markdown]
 # ## Who works when?
@@ -236,7 +236,7 @@ from lessons.scale.stages.schedules import schedule
 schedule(stages=4, microbatches=4)
 
 # %% schedule-read [markdown]
-# Look at the last stage, the lowest lane. It can't begin before micro-batch 1 has come through the three stages in front of it.
+# Look at the last stage, the lowest lane. It can't start until micro-batch 1 has passed through the three stages before it.
 # The first stage begins at once, but then it has to wait until gradients come back to it.
 #
 # Now count. Each micro-batch keeps a stage busy for three slots, one forward and two backward.
@@ -279,7 +279,7 @@ schedule(stages=4, microbatches=4, chunks=2)
 # Count the idle slots. There are nine again! But a slot is now the forward pass of *one* chunk, so it is half as long,
 # and the bubble has shrunk to half its size. In return, there are twice as many messages.
 # And the number of micro-batches has to be a multiple of the number of stages.
-# The stages take them in groups of that size: the whole group goes through the first chunks, then through the second.
+# They go in groups of that size: a whole group passes through the first chunk of every stage, and then through the second.
 #
 # **Exercise.** Write `pipeline_seconds(one, stages, microbatches, chunks)`.
 # `one` is the time that a stage needs for one micro-batch, forward and backward, through all of its chunks.
@@ -324,7 +324,7 @@ def send_seconds(network, machine, plan):
 # The stages of one replica we put into different nodes. So gradients may stay inside a node, but messages between stages never do.
 #
 # The last stage is the slowest, because it also computes the logits. Since all others wait for it, we charge every stage for the logits.
-# The first stage also holds the embedding. We charge every stage for it, since the fullest device decides whether a plan fits.
+# The first stage also holds the embedding. We count it in every stage, since the fullest device decides whether a plan fits.
 #
 # The time of a step has two parts: what every micro-batch takes, and what comes only once a step.
 # Each part gets a function of its own, so that we can add to it later:
@@ -370,7 +370,7 @@ schedule(stages=4, microbatches=8, count_in_flight=True)
 #
 # Interleaving adds a few. Without chunks, stage 0 makes $p$ forward passes before its first backward pass.
 # With $v$ chunks it makes $pv + p - 1$, if there are enough micro-batches.
-# But each of these goes through a single chunk, so it leaves only $1/v$ of a micro-batch's activations.
+# But each of these covers one chunk only, so it leaves just $1/v$ of a micro-batch's activations.
 # Together they leave as much as $p + (p - 1)/v$ micro-batches:
 
 
@@ -384,7 +384,7 @@ def in_flight(plan):
 
 # %% plans-text [markdown]
 # The next two cells are folded. The first works out the memory of a plan, from the micro-batches in flight and the 16 bytes of each parameter.
-# It already has a case that we'll need in the next section, and we'll quote it there.
+# It already includes a case for the next section, where we'll come back to it.
 # The second lists plans, with every number of stages and chunks that divides the blocks. It ranks those that fit, and prints a plan.
 
 
@@ -571,7 +571,7 @@ reveal("stages-recompute", round(seconds))
 
 # %% recompute-text [markdown]
 # Now put recomputation into the planner. Each micro-batch goes through the whole forward pass of its blocks once more, and that includes half of its all-reduces.
-# So there are two new parts. `step_seconds` stays as it is: it calls `microbatch_seconds` by name, and from now on gets the new one.
+# So there are two new parts. `step_seconds` needs no change: it calls `microbatch_seconds`, which the next cell replaces.
 
 
 # %% recompute
@@ -626,7 +626,7 @@ for recompute in ["nothing", "full"]:
 # With full recomputation their plan fits, with 30 GB to spare. So that is the second answer, and these people weren't bad at their job:
 # without recomputation, their plan wouldn't fit. By the planner's count it cost them seven seconds a step.
 #
-# It also costs the eight days that {lesson:how_long} opened with. There, GPT-3 would need 34 days on 1,024 A100s.
+# It also costs the eight days that {lesson:how_long} opened with. There, the estimate for GPT-3 was 34 days on 1,024 A100s.
 # With full recomputation, a step has four parts of compute, and one of them is a repeat. A quarter of 34 days is eight and a half.
 #
 # Is the estimate better now? It was 16 % too short, and it is 12 % too long. That alone would prove little.

@@ -4,10 +4,10 @@
 # Before this lesson is over, your planner will offer you a step of 17.6 s: 145.6 billion parameters on 1,536 A100s, with 2,304 examples in a batch.
 # When such steps were really run, in 2021, one took 24.8 s. Training on 300 billion tokens would take 13 days instead of 18.
 #
-# Would you rent 1,536 devices because of that? We know of nobody who has measured this plan.
+# Would you rent 1,536 devices on the strength of that? We know of nobody who has measured this plan.
 # And if your planner is wrong, you'll find out with 1,536 devices running, and every one of them on your bill.
 #
-# So first we'll teach your planner what it still leaves out: what is worth recomputing, what replicas can share, what can hide.
+# First we'll teach your planner three things that it still leaves out: which values are worth recomputing, what the replicas can share, and which communication can hide behind compute.
 # That takes it from 20.7 s to 17.6 s. Then we'll ask where it may be wrong, and look for a plan that you won't regret.
 # *Which plan would you run today?*
 #
@@ -380,7 +380,7 @@ print(f"for each pair of tokens: {100 * for_pairs / in_all:.0f} %")
 
 # %% selective-text [markdown]
 # The pairs take 43 %. They are the matrices of attention: in every head, softmax and dropout leave an entry for each pair of tokens.
-# If you recompute *only these*, that is **selective recomputation**. It adds one case to the compute, and one to the memory:
+# If you recompute *only these*, that is **selective recomputation**. In the planner, that is one more case in the compute and one in the memory:
 
 
 # %% selective
@@ -465,7 +465,7 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
     print(f"predicted {seconds:.1f} s, {held:.0f} GB")
 
 # %% published-read [markdown]
-# Both estimates are a sixth too long. In the table of {lesson:stages}, the network of this width was an eighth too long.
+# Both estimates are a sixth too long. In the table of {lesson:stages}, the estimate for a network of this width was an eighth too long.
 # But what you *gain* comes out about right: selective recomputation, with sequence parallelism, took a quarter less time than full recomputation, and your planner predicts a quarter less.
 #
 # It needs 34 GB more, though. By your planner's count that makes 86 GB, which doesn't fit.
@@ -483,7 +483,7 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 # %% zero-text [markdown]
 # ## What does every replica hold?
 #
-# The second thing is the ZeRO of {lesson:zero_and_fsdp}. Without ZeRO, every replica holds its own copy of the optimizer state. ZeRO gives each replica a share instead.
+# The second thing that the planner leaves out is ZeRO ({lesson:zero_and_fsdp}). Without ZeRO, every replica holds its own copy of the optimizer state. ZeRO gives each replica a share instead.
 # ZeRO-1 divides the optimizer state. ZeRO-3, also called FSDP, divides the gradients and the weights too. (ZeRO-2, which divides the gradients but not the weights, we leave out.)
 
 
@@ -528,7 +528,7 @@ plans_against_memory(rows, A100.memory)
 # %% overlap-text [markdown]
 # ## What can hide?
 #
-# The third thing is older: the four smallest of the ten published runs had it already. The all-reduce of the gradients needn't wait for the end of the backward pass.
+# The third thing is not new: the four smallest of the ten published runs already did it. The all-reduce of the gradients needn't wait for the end of the backward pass.
 # As soon as a block has its gradients, their all-reduce can start, while the device moves on to the preceding block.
 # This is called **overlap**: communication hides behind compute. Our planner assumes that neither slows the other down.
 
@@ -540,7 +540,7 @@ exposed_exchange()
 # %% overlap-read [markdown]
 # Two parts of the communication can't hide: the gradients of the block whose backward pass comes last,
 # and whatever is still running when the backward pass has ended.
-# This is **exposed communication**. What the step still pays for is roughly the larger of the two:
+# This is **exposed communication**. The time that a step still pays is roughly the larger of the two:
 
 
 # %% overlap
@@ -617,7 +617,7 @@ ladder(list(steps.items()))
 # If the last stage had fewer blocks instead, so that all stages took equally long, 16 stages would win.
 
 # %% ladder-read [markdown]
-# From 39.9 s to 18.8 s, and stages saved most. But is that because they came first?
+# Together they bring the step from 39.9 s to 18.8 s, and stages save most of it. But is that because they came first?
 
 # %% predict-order [markdown]
 # A planner starts with tensor and data parallelism alone. Each of the 48 devices of a replica holds 49 GB for its parameters, and the activations have to fit beside them.
@@ -661,7 +661,7 @@ ladder(list(other.items()))
 # %% other-order-read [markdown]
 # Stages save only 4.5 s now. What one technique has already saved, the next can't save again.
 #
-# And recomputation by itself saves nothing. On 32 devices, the parameters alone take 73 of 80 GB. Only full recomputation squeezes the activations into the other 7, and it costs more time than the smaller replica saves. So 48 devices remain best.
+# And recomputation by itself saves nothing. On 32 devices, the parameters alone take 73 of 80 GB. Only full recomputation squeezes the activations into the remaining 7 GB, and that costs more time than the smaller replica saves. So 48 devices remain best.
 #
 # By your planner's count, a plan without stages takes 23.8 s with ZeRO-1, less than the 24.8 s published.
 # They used stages, but stages weren't the only way.
@@ -796,16 +796,16 @@ print(f"left for communication {66.8 - compute:5.1f} s")
 
 # %% fsdp-where-read [markdown]
 # If our formula is right about compute, the communication must have taken at least 48.7 s, where the formula says 9 s.
-# That is off by more than a factor of five, even if none of it was hidden.
+# Even if none of it was hidden, the formula is off by more than a factor of five.
 #
 # You have met such a factor before: on 64 nodes, an all-reduce took almost six times as long as our formula says ({lesson:how_long}).
 # But is the number of nodes to blame? We don't know. On more devices, each gather also served fewer tokens, and perhaps nothing overlapped.
 # In a later FSDP run, on 64 nodes of H100s, a gather served eight examples instead of one, and the explorer's estimate was right.
 #
-# In our plan of 17.6 s, a gather serves one example, and its communication takes just as long as the compute that hides it.
+# In our 17.6 s plan, each gather serves one example, and the communication takes just as long as the compute behind which it hides.
 # If it took twice as long, the step would take 34.5 s.
 # So don't rent 1,536 devices for it before you have measured gathers over many nodes (`nccl-tests`).
-# With tensor parallelism and stages, a step of the paper's network took 20.8 s on 1,536 devices.
+# With tensor parallelism and stages, the same network of 175 billion parameters took 20.8 s a step on 1,536 devices.
 # Another way out is **hybrid sharding** (HSDP): FSDP inside a node or a few of them, and data-parallel replicas beyond. Our planner leaves it out.
 
 # %% note-fails [markdown]
@@ -813,7 +813,7 @@ print(f"left for communication {66.8 - compute:5.1f} s")
 #
 # The site's page *How good is the model?* compares the explorer with all the published runs that we found.
 # Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order.
-# Much that happens on a real machine is in neither of the two: kernels that wait for their launch, congestion, checkpoints, failures.
+# Neither models much that happens on a real machine: kernels that wait for their launch, congestion, checkpoints, failures.
 
 # %% explorer-text [markdown]
 # ## Back to 4,096 devices
@@ -850,7 +850,7 @@ four_plans()
 # Compare the first two. Eight times as many examples keep the devices computing eight times as long, but the gradients are still added up only once a step.
 # So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. That brings the devices to 40 % of their peak.
 #
-# What isn't computing is now mostly all-reduces over `model`, 15 % of the step. The third plan has four times as many replicas, so each needs only a quarter of the devices,
+# Most of what remains is all-reduces over `model`, 15 % of the step. The third plan has four times as many replicas, so each needs only a quarter of the devices,
 # and two devices along `model` communicate far less than eight. ZeRO-1 and selective recomputation make it fit. That brings 44 %.
 # With 512 examples that would be a bad plan: each of 256 replicas would have only two examples, so its eight stages would wait for most of the step.
 #
@@ -865,7 +865,7 @@ four_plans()
 # %% note-more [markdown]
 # Could it be more than 45 %?
 #
-# In the explorer hardly, because its matrix products reach 57 % of the peak. Published runs on H100s have reached 50 %.
+# Hardly in the explorer, whose matrix products reach only 57 % of the peak. Published runs on H100s have reached 50 %.
 
 # %% yours-text [markdown]
 # ## 64 H100s and 34 billion parameters
@@ -891,7 +891,7 @@ show(fast_best)
 print(f"{fast_seconds:.1f} s")
 
 # %% yours-read [markdown]
-# FSDP over all 64 devices, with selective recomputation, and no other cut. Can you believe the 14.1 s? On eight nodes of A100s, two published FSDP runs were even faster than the explorer says.
+# It chose FSDP over all 64 devices, with selective recomputation and no other way of splitting the network. Can you believe the 14.1 s? On eight nodes of A100s, two published FSDP runs were even faster than the explorer says.
 # But each of their gathers served 8,192 tokens or more, and here it serves 4,096.
 
 # %% note-room [markdown]
@@ -920,9 +920,9 @@ for links, plan in [("fast", fast_best), ("slow", slow_best)]:
 
 # %% worlds-read [markdown]
 # Suppose that you count on fast links, and they are slow. Then a step takes 18.3 s where 15.5 s would do, so your wrong guess costs you almost 3 s.
-# If you count on slow links and they are fast, it costs less than 1 s. What a plan costs you in one of the two cases is its *regret* in that case.
+# If you count on slow links and they are fast, it costs less than 1 s. The extra time that a plan costs you in one case, over the best plan for that case, is its *regret*.
 #
-# These were only two plans. Below, each point is a plan that fits, further right if it is slower on fast links, and higher if it is slower on slow links.
+# These were only two plans. Each point below is a plan that fits. Further right means slower on fast links; higher means slower on slow links.
 # The gray lines are the best times, so a plan's regrets are its distances from the two lines:
 
 # %% points tags=["modelled"]

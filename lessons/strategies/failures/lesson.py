@@ -3,7 +3,7 @@
 #
 # It's three in the morning, and one of your sixteen machines has just run out of memory.
 # Whether you lose five minutes or the whole night was decided before you started.
-# A few lines of your program decide it: the ones that say who saves what, and where.
+# It comes down to a few lines of your program: the ones that say who saves what, and where.
 #
 # In this lesson you kill a worker, and see how much is lost.
 # Then you take the saving and restoring code apart, and write the hardest part of it yourself.
@@ -34,11 +34,11 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # You know the program from {lesson:workers}: two workers share each batch of 32 examples, and 96 examples make an epoch of three steps.
 #
 # Now the program also saves. At the end of each epoch it writes a checkpoint into a folder that you name, and when it starts, it resumes from the latest one it finds there.
-# How it does this is the subject of the lesson, so you'll read it piece by piece.
+# How it does that is what this lesson is about, so we'll read that part piece by piece.
 #
 # As in {lesson:workers}, each process stands in for a machine.
 # The next two cells are folded: they make a folder beside this notebook, and write the program into it.
-# The lines that {lesson:workers} didn't have are marked with the comment "new". In the middle, where the program saves and restores, every line is new, and one comment says so.
+# The lines that {lesson:workers} didn't have are marked with the comment "new". The block in the middle, which saves and restores, is new from top to bottom; a single comment marks it.
 
 # %% programs tags=["known"]
 import shutil
@@ -240,7 +240,7 @@ report
 
 # %% undisturbed-read [markdown]
 # The loss falls from 2.34 to 0.84. (The program prints nine decimals. The report shows two, but it keeps all nine.)
-# Both workers print the same loss, because each computes its share and an all-reduce adds the two shares up.
+# Both workers print the same loss, because each computes its share of it and an all-reduce adds the two.
 # Each worker handled 16 of the 32 examples in every batch: that is what `mine` counts.
 #
 # Now the failure. The program takes six steps, and waits half a second after each (`--pause 0.5`), so that we can kill a worker between two steps.
@@ -277,8 +277,8 @@ reveal("failures-kill", killed["worker 0"].error)
 killed
 
 # %% killed-read [markdown]
-# Worker 0, whose machine is healthy, has the error. Worker 1, where the trouble was, has none: it was dead before it could write one.
-# So the worker that complains is not the one that broke. To find the one that did, look in worker 0's log for the reason that TensorFlow gives:
+# Worker 0, whose machine is healthy, has the error. Worker 1, where the trouble started, has none: it died before it could write anything.
+# So the worker that complains is not the one that broke. To find the one that did break, look in worker 0's log, where TensorFlow gives the reason:
 
 # %% reason
 log = cluster.log("worker 0")
@@ -290,7 +290,7 @@ for line in log[start:].splitlines()[:3]:
 # The second line names the task that stopped sending heartbeats: `task:1`, which is worker 1. That's the machine to look at, and the third line says where: in its log.
 #
 # The first line is misleading. It sounds as if worker 1 had reported the error, but a dead worker reports nothing.
-# Worker 0 noticed it, because TensorFlow runs its *coordination service* there, which collects the heartbeats of all workers.
+# It was worker 0 that noticed: that is where TensorFlow runs its *coordination service*, which collects every worker's heartbeats.
 #
 # When many workers fail at once, skip every one that ended with `UnavailableError`. Those are the bystanders.
 # Look for the worker that ended differently, by a signal or by an error of its own.
@@ -352,7 +352,7 @@ compare(killed["worker 0"].losses, resumed["worker 0"].losses)
 #
 # After step 3, `divmod(3, 3)` is `(1, 0)`: epoch 1, counted from 0, with no batches done yet.
 # After step 4 it would be `(1, 1)`, and `skip(1)` would skip the batch that has already been used.
-# And since the order of the examples follows from the epoch number, step 4 gets the same batch again, and no batch is skipped.
+# And because the epoch number fixes the order of the examples, step 4 gets exactly the batch it had before, and none is missed.
 #
 # Were we lucky with step 4? A test of this course kills a worker twenty times at random, sometimes in the middle of a save.
 # Each time the resumed run has the losses of the uninterrupted one.
@@ -370,13 +370,13 @@ compare(killed["worker 0"].losses, resumed["worker 0"].losses)
 # From {lesson:a_run} you know how one process saves and resumes. With several workers, three questions are new: who saves where, who restores what, and do all agree?
 #
 # What if both workers simply call `model.save("model.keras")`? That's what happens if you run the same program everywhere and don't think about it.
-# Then two processes write one file at the same time. Often the file is damaged, and yet *no save raises an error*. You find out when you try to load it.
+# Then two processes write to the same file at once. Often the file is damaged, and yet *no save raises an error*. You find out when you try to load it.
 #
 # So should worker 0 save alone? It can't always, because saving can itself involve an all-reduce.
 # A Keras metric, for example, is summed over the workers as it is saved. If worker 0 called `save` alone, it would wait there for the others forever.
 #
 # Only one way is left. Every worker has to save, but no two of them into the same folder.
-# So worker 0 saves into the shared folder, and each of the others into a temporary one, which nobody ever reads. They save only because worker 0 may need them for an all-reduce.
+# So worker 0 saves into the shared folder, and each of the others into a temporary one, which nobody ever reads. They save at all only because worker 0 may need them for an all-reduce.
 #
 # **All workers save, and only worker 0 saves into the folder that counts:**
 
@@ -431,7 +431,7 @@ saves_picture()
 # %% note-latest [markdown]
 # Can I trust `latest_checkpoint`?
 #
-# It reads a small file called `checkpoint`, of which {lesson:a_run} warned you: with variables on a mesh, TensorFlow may write that file too early.
+# It reads a small file called `checkpoint`. Lesson 6 warned you about that file: with variables on a mesh, TensorFlow may write it too early.
 # Here there is no mesh, and the file is written last. So after a kill it names a checkpoint that is complete.
 #
 # It can still name one that isn't there, because somebody deleted it, or because the machine lost power before the disk had it.
@@ -455,7 +455,7 @@ saves_picture()
 #
 # `strategy.reduce` takes only values that come from replicas. So on each replica we first run `tf.identity`, which returns its argument unchanged.
 #
-# If all workers have restored the same step, then this step is also their average. If not, at least one of them differs from the average, and raises an error:
+# If all workers have restored the same step, then this step is also their average. If they haven't, at least one worker's step differs from the average, and that worker raises an error:
 #
 # ```python
 # average = int(sum_over_workers(step.read_value())) / workers
@@ -486,7 +486,7 @@ for worker in ["worker 0", "worker 1"]:
 # %% refused-read [markdown]
 # Both end before they have trained a single step, and each says at which step it was. Worker 1 is at step 0, so look at the folder of worker 1.
 #
-# What do the other workers do, and what is lost? With sixteen workers it is the same: whoever differs from the average ends, and if anybody is left, their next all-reduce fails, as after a kill.
+# What do the other workers do, and what is lost? It is the same with sixteen workers: every worker whose step differs from the average stops, and any that remain fail at their next all-reduce, just as after a kill.
 # Nothing is lost but the time to start again.
 
 # %% note-two-runs [markdown]
@@ -558,7 +558,7 @@ check("failures-resume", resume)
 # And every worker gets a manager, because every worker has to call `save`.
 
 # %% late-text [markdown]
-# Does your function keep the job alive? `with_resume` copies the program, and puts `resume` in the place of the lines that made the manager and restored. (If yours isn't right yet, it takes ours.)
+# Does your function keep the job alive? `with_resume` makes a copy of the program in which `resume` replaces the lines that created the manager and restored. (If yours isn't right yet, it takes ours.)
 
 # %% resuming
 from lessons.strategies.failures.resuming import with_resume
@@ -595,7 +595,7 @@ compare(report["worker 0"].losses)
 # Cloud providers do the same with *spot machines*, which are cheaper because the provider may take them back at any time. The machine is then said to be *preempted*.
 # The time between the two signals is the **grace period**. It's usually long enough to save, if the program listens.
 #
-# Listening is not enough, though, if only one machine gets the signal. All workers have to save, and all after the same step. So they have to settle on one.
+# Listening is not enough, though, if only one machine gets the signal. Every worker has to save, and every one after the same step. So they have to settle on one.
 
 # %% predict-warned [markdown]
 # Two workers train. Worker 1 alone gets SIGTERM, in the pause after step 2. It looks for the signal only at the end of a step, and then tells worker 0 after which step both will save.
@@ -747,7 +747,7 @@ print_stack(log)
 # Read it from the bottom up. Our program, `<module>`, makes the strategy. The strategy initializes itself for several workers, and there it waits for TensorFlow's runtime.
 # Training has not even begun, so don't look for the fault in the data or the model: **the workers haven't found each other.**
 #
-# Who is missing? That's in TensorFlow's log, one worker a line:
+# Who is missing? TensorFlow's log lists the missing workers, one per line:
 
 # %% missing
 for line in log.splitlines():
@@ -839,7 +839,7 @@ compare(warned["worker 0"].losses, report["worker 0"].losses)
 # Today someone has set up both machines again, to continue the run up to step 9. Each machine has three settings:
 # the index in `TF_CONFIG`, `BATCH` in its copy of the program, and the path of the folder of checkpoints.
 #
-# We play both machines on this one. Yesterday's run is the one that we killed and resumed. `start_both` gives each machine its settings, and a fresh copy of yesterday's `folder`:
+# Here, your one machine plays both. Yesterday's run is the one that we killed and resumed. `start_both` gives each machine its settings, and a fresh copy of yesterday's `folder`:
 
 # %% drill
 from lessons.strategies.failures.checks_drill import start_both
@@ -1036,7 +1036,7 @@ night_picture()
 # %% batch-read [markdown]
 # Follow the picture from left to right. Worker 1 is killed after step 4, and a few seconds later worker 0 ends with an error, as you saw at the beginning.
 # The exit status of this run is 137, which is 128 + 9, because a worker was killed by signal 9, SIGKILL. That's a failure.
-# But the bottom lane shows that there is progress, too: before this run no checkpoint was there, and now there is the one after step 3. So the script requeues the job.
+# But the bottom lane shows progress, too: the run began without a checkpoint, and left the one after step 3 behind. So the script requeues the job.
 #
 # The second run does step 4 again, finishes, and ends with 0. A run that succeeds isn't requeued.
 # All losses are those of the baseline. One step was lost, and nobody got up.

@@ -7,11 +7,11 @@
 # An all-reduce can't help, because with it every device holds the whole model. Parameter servers can't help either.
 # Four servers hold the matrix easily, 2.5 GB each. But a worker that computes with the matrix pulls all of it: 10 GB on one device, and the gradient is 10 GB more.
 #
-# You know what does help, from {lesson:splitting_the_model}: a mesh with a second dimension, along which the weights are split. Each device then computes with a part of the matrix.
-# But there a single process drove all the devices. It can't drive those of another machine.
+# Lesson 8 showed you what does help: a mesh with a second dimension, along which the weights are split. Each device then computes with a part of the matrix.
+# But there, a single process drove all the devices, and a process can't drive the devices of another machine.
 # So this lesson asks: *how do several processes work on one mesh?*
 #
-# Each of these processes, usually one per machine, is called a **client** of the mesh. No server is involved: the clients of a mesh only talk to each other.
+# Each of these processes, usually one per machine, is called a **client** of the mesh. No server is involved: the clients of a mesh talk only to one another.
 #
 # **After this lesson you can**
 #
@@ -34,7 +34,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% clients-picture-text [markdown]
 # ## Two processes, one mesh
 #
-# We take two clients with four devices each, and a mesh of `batch` 4 × `model` 2. Think of each client as a machine: client 0 has the devices 0 to 3, client 1 the devices 4 to 7, and the dashed line lies between the machines.
+# We take two clients with four devices each, and a mesh of `batch` 4 × `model` 2. Think of each client as a machine. Client 0 has devices 0 to 3, client 1 has devices 4 to 7, and the dashed line separates the two machines.
 # Devices of the same color hold the same rows of the batch:
 
 # %% clients-picture
@@ -46,10 +46,10 @@ picture.clients_picture()
 # The two devices of one color share a copy of the model: each of them holds half of every split weight.
 #
 # In the middle of a step these two exchange data along `model`. They belong to the same client, so that traffic stays within a machine, where links are fast.
-# Only what is added up along `batch`, the gradients and the loss, crosses the dashed line.
+# Only the sums along `batch`, those of the gradients and the loss, cross the dashed line.
 # That's why `model` is the last dimension, as in {lesson:all_reduce}: each client has four consecutive devices, so two devices of one color always belong to the same client.
 #
-# If the model didn't fit on one machine, even when all of its devices shared it, `model` would have to span machines, too.
+# If the model were too large even for all the devices of one machine together, `model` would have to span machines, too.
 
 # %% programs-text [markdown]
 # Let's start this mesh. All clients run the same program, and the folded cell makes a folder for its files:
@@ -71,7 +71,7 @@ for name in ["mesh", "sum", "client_start", "model", "client"]:
 # - `DTENSOR_JOB_NAME` is the name of the whole group.
 #
 # `initialize_accelerator_system` waits for all clients, and `create_distributed_mesh` makes a mesh of all their devices.
-# We always want eight devices in all, so with two clients each one creates four:
+# We want eight devices in total, so each of our two clients creates four:
 
 # %% mesh
 # %%writefile one_mesh_programs/mesh.py
@@ -130,8 +130,8 @@ def run(program, clients, *arguments):
 run("sum.py", 2)
 
 # %% sum-read [markdown]
-# Client 0 has the devices 0 to 3, client 1 the others, and `unpack` gives each of them only the four components that it holds.
-# Yet both print 8. The sum is an all-reduce over all eight devices, and it went from one process to the other.
+# Client 0 has devices 0 to 3 and client 1 the rest, and `unpack` gives each of them only the four components it holds.
+# Yet both print 8. The sum is an all-reduce over all eight devices, so it crossed from one process to the other.
 #
 # So that's *multi-client* DTensor, which {lesson:mesh_and_layout} promised.
 # From here on you could almost reuse the one-process program. The model and the step stay as they are. Two things change: how a tensor is packed, and how the program saves.
@@ -139,7 +139,7 @@ run("sum.py", 2)
 # %% places-text [markdown]
 # ## Which parts are mine?
 #
-# Until now, when you packed a tensor, you made a component for each of the eight devices. A client can fill only the memory of its own four, so it has to know which four these are.
+# Until now, when you packed a tensor, you made a component for each of the eight devices. A client can fill only the memory of its own four, so it has to know where in the mesh they are.
 #
 # `local_device_locations()` gives their positions in the mesh. To try this, we don't need two processes. This is the mesh as client 1 sees it:
 
@@ -151,7 +151,7 @@ for position in mesh_of_1.local_device_locations():
     print(position)
 
 # %% rows-given [markdown]
-# Client 1 has two positions along `batch`, 2 and 3, and in each of them both positions along `model`.
+# Client 1 has positions 2 and 3 along `batch`, and at each of them both positions along `model`.
 
 # %% predict-rows [markdown]
 # A batch has 32 rows. It is split along `batch`, which has 4 positions in a mesh of `batch` 4 × `model` 2.
@@ -176,7 +176,7 @@ reveal("one_mesh-rows", len(positions) * rows_at_a_position)
 # That is half of the batch. The other half is for the devices of client 0.
 #
 # **Exercise 1.** Write `mine(array, layout)`: a list with the components that this client must make, in the order of its devices.
-# It should work for any array and any mesh. It is the `cut` of {lesson:mesh_and_layout}, for the devices of one client.
+# It should work for any array and any mesh. It does what `cut` did in {lesson:mesh_and_layout}, but only for the devices of one client.
 #
 # - Begin with one device and one axis. *Which of the pieces is for this device?* If the axis is split along `batch`, a device at position 2 along `batch` gets piece 2, counted from 0.
 # - `layout.mesh.local_device_locations()` gives the positions of the client's devices in the mesh.
@@ -300,7 +300,7 @@ def restore_newest(checkpoint, folder):
         status.assert_existing_objects_matched()
 
 # %% model-text [markdown]
-# With `mine`, making the model is short. `dtensor.pack` takes the components of each client, and makes one tensor of them all.
+# With `mine`, making the model is short. `dtensor.pack` takes every client's components and makes a single tensor of them.
 #
 # There is a trap, however. Every client draws the initial weights for itself, and keeps the pieces for its own devices. The pieces fit together only if all clients have drawn the *same* weights.
 # So `client_start.py` uses the same seed in every client. With that settled, the model is short:
@@ -348,7 +348,7 @@ run("model.py", 2)
 picture.memory_picture()
 
 # %% memory-read [markdown]
-# The whole matrix and its gradient take 20 GB, and don't fit. Of the halves, 5 GB each, both fit into 16 GB. With more devices along `model`, each would hold still less.
+# The whole matrix and its gradient take 20 GB, and don't fit. Half of each is 5 GB, so the two halves together take 10 GB, and that fits into 16. With more devices along `model`, each would hold still less.
 
 # %% note-adam [markdown]
 # Does it also fit with Adam?
@@ -359,7 +359,7 @@ picture.memory_picture()
 # ## One checkpoint, written by all
 #
 # Saving is the second thing that changes. *All* clients call `save`, into one folder that all of them see, and together they write *one* checkpoint.
-# In {lesson:failures} all workers saving into one folder was forbidden, because each worker wrote a whole checkpoint. Here each shard is written just once, by one of the devices that hold it.
+# Lesson 19 forbade several workers to save into one folder, because each of them wrote a whole checkpoint. Here each shard is written just once, by one of the devices that hold it.
 #
 # The loop is the one from a single process. Each client draws the whole batch of 32 rows, and `distribute` keeps what its devices need: 16 rows, as you predicted.
 # Again all clients must draw the same rows, so the seed depends on the step alone:
@@ -408,7 +408,7 @@ two
 # %% clients-read [markdown]
 # The programs print nine decimals of a loss, and the report shows two. In five steps the loss falls from 2.77 to 1.14, and both clients print the same loss in every step.
 #
-# Is it the right one? Equal losses prove little. We took the seed out of the weights, so that each client drew its own, and nothing warned us: both still printed equal losses, but after five steps the loss was at 1.76 instead of 1.14.
+# Is it the right one? Equal losses prove little. When we took out the seed, so that each client drew weights of its own, nothing warned us: the clients still printed equal losses, but after five steps the loss stood at 1.76 instead of 1.14.
 #
 # So let's compare with a process that was always alone. And let's see whether a different number of clients can pick up the checkpoint: *one* process, with all eight devices, takes it on to step 8.
 # The cell starts these two runs one after the other:

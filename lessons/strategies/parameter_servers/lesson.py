@@ -10,7 +10,7 @@
 # This lesson asks: *what if nobody waited?*
 #
 # It can be done, and in this lesson you do it. But there is a price. While the slow machine computes its gradient, the others change the weights, so the gradient arrives too late, and nothing warns you.
-# You will see what such a gradient does to a training run, and how to choose a learning rate with which it does no harm.
+# You'll see what such a gradient does to a training run, and how to choose a learning rate at which it does no harm.
 #
 # **After this lesson you can**
 #
@@ -32,7 +32,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% all-wait-text [markdown]
 # ## Everybody waits for the slowest
 #
-# Let's replay that Monday, with only two workers. We need a model that you can train in your head, so it has a single weight `w`, which starts at 8.
+# Let's replay that Monday, with only two workers. We want a model you can train in your head, so ours has a single weight, `w`, which starts at 8.
 # Its loss is $w^2/2$, so its gradient is `w` itself. With a learning rate of 0.5, each update halves it: 8, 4, 2, 1, …
 #
 # Instead of computing, the workers sleep: worker 0 for a tenth of a second, worker 1 for a whole second.
@@ -79,7 +79,7 @@ seconds = time.monotonic() - begin
 print(f"seconds {seconds:.3f}", flush=True)
 
 # %% all-reduce-run-text [markdown]
-# `Cluster` starts this program twice. Each cell that starts processes takes some seconds, most of which TensorFlow needs to start.
+# `Cluster` starts this program twice. Every cell that starts processes takes a few seconds, most of them spent starting TensorFlow.
 
 # %% all-reduce-run
 from lessons.strategies.launcher import Cluster
@@ -109,11 +109,11 @@ print("worker 0 is busy", about(busy_0, 0.02, 0.2))
 print("worker 1 is busy", about(busy_1, 0.5, 1))
 
 # %% all-reduce-read [markdown]
-# Worker 0 was busy for less than a tenth of the time. For the rest it sat in the all-reduce, and waited for worker 1's gradient.
+# Worker 0 was busy for less than a tenth of the time. The rest of the time it sat in the all-reduce, waiting for worker 1's gradient.
 # Worker 1 was busy for nearly all of the time. The remaining part went into the all-reduces themselves, mostly into the first.
 #
-# Here are two seconds of such a run, as they would be if an all-reduce took no time, and below them what you would rather see.
-# Each colored bar is the time spent on one gradient, and its number is the update that this gradient ends up in:
+# Here are two seconds of such a run, drawn as if an all-reduce took no time. Below it is the run you would rather have.
+# Each colored bar is the time spent on one gradient; its number says which update that gradient went into:
 
 # %% timelines
 from lessons.strategies.parameter_servers import picture
@@ -127,7 +127,7 @@ picture.timelines_picture()
 # ## Each gradient makes an update of its own
 #
 # That is what **parameter servers** do.
-# They are processes that hold the variables, divided up among them, and apply each gradient as soon as it arrives.
+# These are processes that divide the variables among themselves and apply each gradient the moment it arrives.
 # A worker **pulls** the variables from the servers, computes a gradient, and **pushes** it back to them.
 #
 # One more process, the **coordinator**, runs the training loop and keeps a queue of steps to be done. A worker that is free takes the next step from this queue:
@@ -139,7 +139,7 @@ picture.servers_picture()
 # This is the asynchronous training of {lesson:strategies}. Let's start such a cluster, and take one step.
 #
 # All of its processes run the same program, and `TF_CONFIG` tells each of them its job: the coordinator is called `chief`, a worker `worker`, and a server `ps`.
-# Only the coordinator runs a loop, so the program begins with a function that sorts the processes.
+# Only the coordinator runs a loop, so the program begins with a function that separates it from the rest.
 # Workers and servers stay inside this function and wait for work. Only the coordinator returns from it:
 
 # %% roles
@@ -204,7 +204,7 @@ for line in report["chief 0"].lines:
 # Now we repeat Monday without the all-reduce: two workers, many steps, and no waiting in between. For that, each step has to take its time.
 # `time.sleep` can't help here, because a step is a `tf.function`, and its Python runs only once, while it is traced.
 #
-# So the folded cell defines a delay that works inside a graph: `slowly(value)` is the same value, but on worker 0 it comes a tenth of a second later, and on worker 1 a whole second.
+# So the folded cell defines a delay that works inside a graph. `slowly(value)` returns its argument unchanged, but late: by a tenth of a second on worker 0, by a whole second on worker 1.
 # You need not read how it works.
 
 # %% slowly tags=["known"]
@@ -238,7 +238,7 @@ def slowly(value):
 # %% stale-step-text [markdown]
 # The step is the one from above, with `slowly` in the middle, and with a counter.
 # The server holds this counter, `updates`, beside `w`. A worker reads it when it pulls, and again when it pushes. In between, other workers may have made updates.
-# How many they made is the **staleness** of the worker's gradient:
+# Their number is the **staleness** of the worker's gradient:
 
 # %% stale-step
 # %%writefile parameter_servers_programs/stale_step.py
@@ -273,7 +273,7 @@ def train_step():
 
 # %% schedule-text [markdown]
 # The coordinator schedules 40 steps, and waits only at the end.
-# `schedule` can't return what a step returns, because nobody has run the step yet. It returns a `RemoteValue`, which programmers also call a *future*: after `join`, its method `fetch()` gives the result.
+# `schedule` can't return what a step returns, because nobody has run the step yet. What it returns is a `RemoteValue`, the kind of object programmers call a *future*: after `join`, you get the result with `fetch()`.
 #
 # The first steps are slow, because TensorFlow traces the step and sends it to each worker. So the program takes four steps to warm up, and then the 40 that count:
 
@@ -335,7 +335,7 @@ picture.weight_picture(done)
 # Worker 0 repairs the damage, but by then worker 1 has pulled that value, and its next gradient throws `w` up to about 2. Its third gradient throws `w` to about −1.
 # Worker 1 means to halve `w`, too. But it subtracts half of a value that `w` had a second ago.
 #
-# That is the price of not waiting. Before we look into it, let's see what we got for it. How many of the 40 steps did each worker do? And how much longer would an all-reduce take for 40 gradients?
+# That is the price of not waiting. Before we look into it, let's see what we got for it. How many of the 40 steps did each worker do? And how much longer would 40 gradients take with an all-reduce?
 
 # %% counted
 fast = [update for update in done if update.worker == 0]
@@ -375,7 +375,7 @@ picture.staleness_picture()
 # %% how-stale-text [markdown]
 # ## How stale may a gradient be?
 #
-# Here the stale gradients did no lasting harm, because `w` came back. Three things decide whether they do harm: how stale the gradients are, how many of them are, and how large the learning rate is.
+# Here the stale gradients did no lasting harm, because `w` came back. Three things decide whether they do harm: how stale they are, how many of the gradients are stale, and how large the learning rate is.
 # In our run only the slow worker's gradients were old, at most one gradient in five. Let's leave the cluster for a moment, and make *all* of them stale. This is `w` with our learning rate of 0.5:
 
 # %% swings-picture
@@ -419,7 +419,7 @@ for staleness in (0, 1, 3, 7, 15):
 # The table is a worst case: it makes *every* gradient equally stale, while on a real cluster some are fresher.
 #
 # How much smaller should the rate be? Start by dividing it by $n$. An all-reduce averages $n$ gradients and takes one step.
-# With servers, the same $n$ gradients are $n$ full-size steps. Dividing the rate by $n$ makes them add up to one again.
+# With servers, the same $n$ gradients are $n$ full-size steps. Divide the rate by $n$, and together they make one full step again.
 # For our `w` and sixteen workers the rate becomes 0.5/16, or about 0.03. At a staleness of 15, 0.1 was too large; 0.03 leaves a comfortable margin.
 #
 # ## Monday
@@ -741,7 +741,7 @@ print_epochs(report["chief 0"])
 #
 # With an all-reduce, a killed worker ends the whole training run, as you saw in {lesson:failures}. Here there are workers and servers. Let's kill one of each while steps are running: first a server, then a worker.
 #
-# To hit a step in the middle, we need steps that last, and workers that announce when they begin and finish one.
+# To catch a worker in the middle of a step, we need steps that take a while, and workers that say when they begin and finish one.
 # `slow.py`, which is folded, is `coordinator.py` with such a step. Again a step takes worker 0 a tenth of a second, and worker 1 a whole second:
 
 # %% slow-step tags=["known"]
@@ -812,7 +812,7 @@ for task in ("worker 0", "worker 1"):
 print("steps done in epoch 2:", about(steps, 6, 9, digits=1))
 
 # %% worker-given [markdown]
-# Epoch 2 has five updates, but the workers did more than five steps. The additional ones were done before server 1 died.
+# Epoch 2 has five updates, but the workers did more than five steps. The extra ones had been done before server 1 died.
 # What they had pushed to server 1 went down with it, and what they had pushed to server 0 was overwritten by the checkpoint. So epoch 2 was done over. Nothing else was lost.
 #
 # Now a worker. We start the same cluster once more, for epoch 3. As soon as worker 1 announces that it begins a step, we kill it, before it has pushed anything. The cell takes nearly as long as the last one.
