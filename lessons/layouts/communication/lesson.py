@@ -1,18 +1,18 @@
 # %% [markdown]
 # # What must devices tell each other?
 #
-# Here are two ways to split the same network over eight devices.
-# In the forward pass, the first makes the devices add up 2,052 bytes, and the second only four.
-# Yet the second is the worse choice. Why?
+# You want to train a small network on eight devices, and you know two ways to split it.
+# With the first, the devices have to add up 2,052 bytes of data in the forward pass; with the second, only four.
+# Yet the first way is the better choice. Why?
 #
-# You can work that out with a pencil, before you rent a single machine.
-# Ask of every operation: *what does a device lack?*
-# It may lack terms of a sum, or a part of a tensor, and whatever it lacks must come from the others.
+# You can find out with a pencil, before you rent a single machine.
+# Take one operation after another, and ask: *what does a device lack?*
+# It may lack some terms of a sum, or a part of a tensor. Whatever it lacks has to come from the others.
 #
 # **After this lesson you can**
 #
 # - say what devices exchange for a matrix product or a change of layout, and how many bytes that is;
-# - do the same for the forward and the backward pass of a small network;
+# - do the same for the forward and backward pass of a small network;
 # - check your answer against what TensorFlow really ran.
 #
 # **Time:** 40 minutes.
@@ -30,17 +30,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% factors-text [markdown]
 # ## One entry of a product
 #
-# Let's multiply a batch `x`, 16 examples with 24 features each, by a weight matrix `W` with 40 columns.
-# Each of eight devices gets three columns of `x`, and the three rows of `W` that go with them.
-#
-# Every entry of the product is a row of `x` times a column of `W`, which makes a sum of 24 terms:
-#
-# $$\begin{aligned}&(xW)_{ik} = \\ &\quad \underbrace{x_{i0} W_{0k} + x_{i1} W_{1k} + x_{i2} W_{2k}}_{\text{device 0}} \\ &+ \underbrace{x_{i3} W_{3k} + x_{i4} W_{4k} + x_{i5} W_{5k}}_{\text{device 1}} + \dots\end{aligned}$$
-#
-# The sum runs over the features: the columns of `x`, and the rows of `W`.
-# The axis over which a product sums is called its **contracting dimension**.
-#
-# This is how the devices get their parts. `x` is split by columns, and `W` by rows:
+# We begin with a single product.
+# The batch `x` has 16 examples with 24 features each, and the weight matrix `W` has 24 rows and 40 columns.
+# There are eight devices, and each gets three columns of `x` and the matching three rows of `W`.
+# So `x` is split by columns, and `W` by rows:
 
 # %% factors
 tf = course_lib.start_tensorflow()
@@ -56,7 +49,7 @@ rows_layout = dtensor.Layout(["devices", WHOLE], mesh)
 columns_layout = dtensor.Layout([WHOLE, "devices"], mesh)
 
 # %% split-text [markdown]
-# Here is first `x`, then `W`:
+# Now we fill both matrices with numbers. The first picture shows `x`, the second `W`:
 
 # %% split
 x_values = np.arange(16 * 24, dtype="float32").reshape(16, 24)
@@ -88,21 +81,26 @@ x_part = dtensor.unpack(x_by_columns)[0]
 W_part = dtensor.unpack(W_by_rows)[0]
 own = (x_part @ W_part).numpy()
 product = x_values @ W_values
+# An entry is finished if it equals that of the product.
 num_finished = np.count_nonzero(own == product)
 reveal("communication-own", num_finished)
 
 # %% partial-sum-text [markdown]
-# So each device has a 16 × 40 matrix in which not a single entry is finished.
-# Such a matrix is a **partial sum**. To add up all eight, TensorFlow inserts an **all-reduce**, as in {lesson:whole_game}:
+# Here is one entry, written out. Below each group of terms stands the device that can compute them:
+#
+# $$\begin{aligned}&(xW)_{ik} = \\ &\quad \underbrace{x_{i0} W_{0k} + x_{i1} W_{1k} + x_{i2} W_{2k}}_{\text{device 0}} \\ &+ \underbrace{x_{i3} W_{3k} + x_{i4} W_{4k} + x_{i5} W_{5k}}_{\text{device 1}} + \dots\end{aligned}$$
+#
+# The sum runs over the features, which are the columns of `x` and the rows of `W`.
+# The axis over which a product sums is called its **contracting dimension**.
+# Here that axis is split, so each device ends up with a full-size 16 × 40 matrix in which no entry is finished.
+# Such a matrix is a **partial sum**.
+#
+# To add up the eight partial sums, TensorFlow inserts an **all-reduce**, which you met in {lesson:whole_game}:
 # every device contributes its matrix, and every device gets the sum.
-#
-# Could the adding wait? Not past a `relu`. Say two devices hold 3 and -3.
-# The relu of their sum is 0, but if each device took the relu first, the two would get 3 + 0 = 3.
-#
 # An exchange in which all devices of a group take part is called a **collective**.
-# Could we have predicted this one from the layouts alone?
-# Here is the prediction, beside what TensorFlow really ran.
-# Stripes mark a partial sum, and the Roman numeral I stands for a group of devices: here a single group of all eight.
+#
+# From the layouts alone, `explain` predicts which collectives a product needs, and then shows which ones TensorFlow ran.
+# Stripes mark a partial sum, and the Roman numeral I stands for the group, here all eight devices:
 
 # %% partial-sum
 from course_lib import explain
@@ -111,15 +109,14 @@ explain(tf.matmul, x_by_columns, W_by_rows)
 
 # %% rows-text [markdown]
 # The two agree: one all-reduce over `devices`.
-# We measure an all-reduce by its **payload**, the array that it adds up.
-# Here that is a matrix of 16 × 40 entries of 4 bytes: 2,560 bytes.
-# (How many bytes a device has to send for that is a question for {lesson:all_reduce}.)
+# We measure a collective by its **payload**: the size, in bytes, of the array that each device holds afterwards.
+# After this all-reduce, each device holds the sum: 16 × 40 numbers of 4 bytes, which makes 2,560 bytes.
 #
 # ## The same product, split differently
 #
-# TensorFlow chooses its collectives when it compiles a function, from layouts and shapes alone, which is why you can predict them.
-# To see its choice, give the function and its DTensors to `collectives`.
-# We print the list, and add up the payloads:
+# TensorFlow chooses its collectives when it compiles a function.
+# It needs layouts and shapes for that, but no values, so you can predict its choice.
+# To see it, give the function and its DTensors to `collectives`. We print the list that it returns, and add up the payloads:
 
 # %% listing
 from course_lib import collectives
@@ -134,9 +131,8 @@ def print_collectives(function, *arguments):
 
 
 # %% rows-given [markdown]
-# What if we split the *examples* instead?
-# Each device then has two rows of `x`, with all of their features.
-# We try it with `W` replicated, and with `W` split by rows:
+# Now we split the *examples*. Each device gets two rows of `x`, with all of their features.
+# For `W` we try two layouts: replicated, and split by rows.
 
 # %% rows
 replicated_layout = dtensor.Layout([WHOLE, WHOLE], mesh)
@@ -149,60 +145,30 @@ print("W split by rows")
 print_collectives(tf.matmul, x_by_rows, W_by_rows)
 
 # %% rows-read [markdown]
-# With `W` replicated, nothing is sent! A device has two rows of `x` and all of `W`,
-# which is all it needs for its two rows of the product. This is the forward pass of data parallelism.
+# With `W` replicated, the devices send nothing!
+# Each one has two rows of `x` and all of `W`, which is enough for two rows of the product.
+# This is the forward pass of data parallelism.
 #
-# With `W` split by rows, a device needs 24 rows of `W` and has only three.
+# With `W` split by rows, each device needs all 24 rows of `W`, and has only three.
 # The other 21 come by an **all-gather**: every device contributes its part, and every device gets all parts.
-# Its payload is what is gathered, all of `W`: 3,840 bytes.
-# (The list calls it an all-reduce, because that is how TensorFlow runs it; a note below has more.)
-# If `W` were 10 GB, this split would put 10 GB on every device, in every step.
+# Afterwards each device holds all of `W`, so the payload is 3,840 bytes.
+# If `W` were 10 GB, every device would have to hold all 10 GB, in every step.
 #
-# So there are three ways to split one product, and what a device lacks decides what is sent:
-#
-# | layout of `x` | layout of `W` | a device lacks | collective | payload |
-# | --- | --- | --- | --- | --- |
-# | `[unsharded, devices]` | `[devices, unsharded]` | 21 terms of every entry | all-reduce | 2,560 bytes |
-# | `[devices, unsharded]` | `[unsharded, unsharded]` | nothing | none | 0 bytes |
-# | `[devices, unsharded]` | `[devices, unsharded]` | 21 rows of `W` | all-gather | 3,840 bytes |
-
-# %% note-gather [markdown]
-# Why does the list say "all-reduce" for an all-gather?
-#
-# By default, DTensor runs each all-gather as an all-reduce of the whole array.
-# Each device contributes its own part, and zeros for the rest, so the sum has all parts in their places.
+# Why does the list say "all-reduce"? Because DTensor, by default, does its gathering by adding.
+# Each device contributes an array as large as `W`, with zeros in place of the rows that it lacks, and the sum has all rows.
 # The payload is the same, but each device sends twice as much ({lesson:all_reduce}).
-# Wherever the devices of this course gather something, the lists say "all-reduce".
-
-# %% note-spmd [markdown]
-# Who decides what is sent?
-#
-# You write a program as if for one large device. When TensorFlow compiles it, it first finds a layout for every tensor.
-# This is called *layout propagation*.
-# Then it rewrites each operation for the part of one device, and inserts a collective where the device lacks something.
-# This is *SPMD expansion*: single program, multiple data.
-# Both need the layouts and shapes, but no values.
+# In this course, the lists show every gather as an all-reduce.
 
 # %% note-fsdp [markdown]
 # Sometimes a weight is gathered on purpose
 #
-# Fully sharded data parallelism (FSDP, {lesson:zero_and_fsdp}) splits weights as in the last row, so that each device stores only a part,
-# and gathers each weight just before it is used.
-# In DTensor, you can write `dtensor.relayout(W, replicated_layout)` inside the loss function.
+# Under fully sharded data parallelism (FSDP, {lesson:zero_and_fsdp}), each device stores only a part of each weight,
+# and the weight is gathered just before it is used.
+# In DTensor, `dtensor.relayout(W, replicated_layout)` inside the loss function does that.
 #
-# That isn't FSDP yet. The gathered weight stays in memory until the backward pass, and its gradient is all-reduced in full,
-# where FSDP would leave each device only its own part of the sum (a reduce-scatter, {lesson:all_reduce}).
-
-# %% note-collectives [markdown]
-# How does `collectives` know?
-#
-# It compiles your function anew, runs it once, and looks for operations such as `CollectiveReduceV2`
-# in the graphs that ran. The payload follows from the shape and dtype of their outputs.
-# If the function changes variables, `collectives` puts their old values back.
-# The plain program of this lesson finds the collectives in the same way.
-#
-# In a normal run, TensorFlow fuses several all-reduces into one where it can. `collectives` prevents that,
-# so that you see what belongs to what. Pass `combine=True` to see them fused.
+# This is not yet FSDP. The gathered weight stays in memory until the backward pass,
+# and an all-reduce gives every device the whole gradient of `W`.
+# Under FSDP, each device gets only its own part of the gradient (a reduce-scatter, {lesson:all_reduce}).
 
 # %% predict-half [markdown]
 # Eight devices form a mesh with one dimension, `devices`.
@@ -234,28 +200,30 @@ for each in collectives(tf.matmul, wide, tall):
 reveal("communication-half", payload)
 
 # %% product-explorer-text [markdown]
-# Let's make a rule of this. Write the two layouts side by side:
+# ## A rule for products
+#
+# From two layouts, you can tell what their product sends. Write them side by side:
 #
 # ```
 # [outer, inner] @ [inner, outer]
 # ```
 #
-# The two inner entries belong to the contracting dimension. The two outer ones belong to axes that the product doesn't sum over,
-# and they become the layout of the product: `[outer, outer]`.
-# What a device lacks depends on the inner entries. Here `batch` and `model` are mesh dimensions:
+# The two inner entries belong to the contracting dimension.
+# The two outer entries become the layout of the product, `[outer, outer]`, unless both name the same mesh dimension.
+# (The note below has the other case.)
+# This table shows what a device then lacks. In it, `batch` and `model` are mesh dimensions:
 #
 # | the inner entries | for example | a device lacks | what happens |
 # | --- | --- | --- | --- |
 # | neither is split | `[batch, unsharded] @ [unsharded, model]` | nothing | **nothing** is sent |
 # | both are split, over the same mesh dimension | `[unsharded, model] @ [model, unsharded]` | terms of each entry | **all-reduce** of the partial sums |
 # | only one is split | `[unsharded, model] @ [unsharded, unsharded]` | terms of each entry | each device slices the other factor, then **all-reduce** |
-# | only one is split, over a mesh dimension that already splits the other factor's outer axis | `[batch, unsharded] @ [batch, unsharded]` | a part of one factor | **all-gather** of the factor whose inner axis is split |
+# | only one is split, and the other factor's outer entry already uses its mesh dimension | `[batch, unsharded] @ [batch, unsharded]` | a part of one factor | **all-gather** of the factor whose inner axis is split |
 # | they are split over two different mesh dimensions | `[unsharded, model] @ [batch, unsharded]` | | an error |
 #
-# The explorer has our `x` and `W`, and runs their product on real DTensors when you press its button.
-# Can you find another example for each line of the table?
-# Begin with its first mesh, which has the single dimension `batch`.
-# The last line needs a mesh with two dimensions, such as `batch 4 × model 2`.
+# The explorer has our `x` and `W`, and its button runs their product on real DTensors.
+# Try to find another example for each row of the table.
+# The last row needs a mesh with two dimensions, such as `batch 4 × model 2`.
 
 # %% product-explorer
 from lessons.layouts.communication.product_explorer import (
@@ -265,61 +233,45 @@ from lessons.layouts.communication.product_explorer import (
 ProductExplorer()
 
 # %% note-outer [markdown]
-# A pair of layouts that doesn't fit the table
+# A product can cost more than the table says, or less
 #
-# By the table, `[batch, unsharded] @ [unsharded, batch]` would give `[batch, batch]`.
-# But a mesh dimension can split only one axis of a tensor.
-# So TensorFlow gathers `x` first, multiplies, and gathers the product as well. The product ends up replicated.
+# It costs more if both outer entries name the same mesh dimension, as in `[batch, unsharded] @ [unsharded, batch]`.
+# The product can't have the layout `[batch, batch]`, because a mesh dimension can split only one axis of a tensor.
+# So TensorFlow gathers `x`, multiplies, and gathers the product as well.
+#
+# It costs less if TensorFlow sees which layout you want. Say you want this product split by columns.
+# Write `dtensor.relayout(x @ W, columns)` with that layout, inside one `tf.function`, and TensorFlow leaves out the second gather.
+# A `+` after the product has the same effect. Another product or a mean does not.
+# Some layouts raise an error about a "non-contracting dimension". For these, relayout outside the function.
 
-# %% note-wanted [markdown]
-# Can a product cost less than the table says?
-#
-# It can, if TensorFlow sees in which layout the product is wanted.
-# `[batch, unsharded] @ [unsharded, batch]` takes two all-gathers, as the note above says.
-# But perhaps you want only the columns split. Then write `dtensor.relayout(x @ W, columns)` in one `tf.function`,
-# for a layout `columns` that splits them over `batch`. Now TensorFlow gathers `x`, and leaves the second all-gather out.
-# A `+` afterwards has the same effect. Another product, or a mean, does not.
-#
-# Some layouts can't be obtained in this way: TensorFlow raises an error about a "non-contracting dimension".
-# Then do the relayout outside of the function.
-
-# %% backward-text [markdown]
+# %% network-heading [markdown]
 # ## The two ways of the opening
 #
-# A network is made of products, and so is its backward pass. You never write the backward pass, but its products send something, too.
-# Let $y = xW + b$, and let $dy$ be the gradient of the loss with respect to $y$.
-# Then the backward pass computes
-#
-# $$\begin{aligned}dW &= x^T\,dy \\ dx &= dy\,W^T \\ db_k &= \sum_i dy_{ik}\end{aligned}$$
-#
-# So every product in the forward pass brings two more in the backward pass, $dW$ and $dx$.
-# The table above holds for them as well, but *they sum over other axes*:
-# $dW$ sums over the examples, and $dx$ sums over the columns of $W$.
-# The gradient $db$ is no product, but it sums over the examples, too.
-# Two things cost nothing: transposing a matrix swaps the two entries of its layout,
-# and `relu` and its gradient keep the layout.
-#
-# Our network has two layers and a **residual connection**, which means that it adds its input `x` to what they compute.
-# It gets 128 examples with 16 features:
+# Now you can solve the riddle. The network has two layers and a **residual connection**:
+# it adds its input `x` to what the layers compute.
+# The batch has 128 examples with 16 features each, and there are 48 hidden units.
 
 
-# %% backward
+# %% loss
 def loss_of(x, W1, b1, W2, b2):
     hidden = tf.nn.relu(x @ W1 + b1)
     y = x + hidden @ W2 + b2
     return tf.reduce_mean(y**2)
 
 
-def both_layers(x, W1, b1, W2, b2):
-    weights = [W1, b1, W2, b2]
-    with tf.GradientTape() as tape:
-        tape.watch(weights)
-        loss = loss_of(x, W1, b1, W2, b2)
-    return loss, tape.gradient(loss, weights)
-
-
 # %% grid-text [markdown]
-# The mesh now has two dimensions. Since we are going to write many layouts on it, a short function makes them:
+# The devices form a grid, with 4 devices along `batch` and 2 along `model`.
+# Both ways split the examples over `batch`, so `x` has the layout `[batch, unsharded]`. They differ in what they split over `model`:
+#
+# | | `W1` | `b1` | `W2` | `b2` |
+# | --- | --- | --- | --- | --- |
+# | first way | `[unsharded, model]` | `[model]` | `[model, unsharded]` | `[unsharded]` |
+# | second way | `[unsharded, unsharded]` | `[unsharded]` | `[unsharded, model]` | `[model]` |
+#
+# The *first way* splits the hidden units, as in {lesson:whole_game}: the columns of `W1`, and the rows of `W2`.
+# The *second way* splits only the second layer, by its columns.
+#
+# A short function makes the layouts on this grid:
 
 # %% grid
 grid = dtensor.create_mesh(
@@ -332,9 +284,7 @@ def layout(*entries):
 
 
 # %% network-text [markdown]
-# The *first way* is that of {lesson:whole_game}: the examples are split over `batch`, and the 48 hidden units over `model`.
-# So `W1` is split by columns, and `W2` by rows.
-# A bias is split like the columns of its weight:
+# This is the network under the first way:
 
 # %% network
 rng = np.random.default_rng(0)
@@ -352,9 +302,8 @@ b2 = shard(random(16), layout(WHOLE))
 network = [x, W1, b1, W2, b2]
 
 # %% forward-text [markdown]
-# Take a pencil. Go through the operations in their order, and write down the layout of each result.
-# Then ask what a device lacks: over which axis does the operation sum, and is that axis split?
-# The last three rows are yours:
+# Let's go through the forward pass, operation by operation. Which layout does the result have (`relu` keeps it)?
+# Over which axis does the operation sum, and is that axis split?
 #
 # | operation | layout of the result | it sums over | collective |
 # | --- | --- | --- | --- |
@@ -362,48 +311,79 @@ network = [x, W1, b1, W2, b2]
 # | `hidden @ W2` | `[batch, unsharded]` | hidden units, split over `model` | all-reduce over `model`: 32 × 16 numbers, 2,048 bytes |
 # | `y = x + … + b2` | `[batch, unsharded]` | nothing | none |
 # | the mean of `y**2` | `[]` | all of `y`, split over `batch` | all-reduce over `batch`: 4 bytes |
+#
+# And this is what TensorFlow runs:
+
+# %% forward
+print("forward")
+print_collectives(loss_of, *network)
+
+# %% backward-text [markdown]
+# These are the 2,052 bytes of the opening.
+#
+# You never write the backward pass, but it consists of products, too.
+# Let $y = xW + b$, and let $dy$ be the gradient of the loss with respect to $y$. Then the backward pass computes
+#
+# $$\begin{aligned}dW &= x^T\,dy \\ dx &= dy\,W^T \\ db_k &= \sum_i dy_{ik}\end{aligned}$$
+#
+# So every product in the forward pass brings two more in the backward pass, $dW$ and $dx$.
+# The rule holds for them as well, but *they sum over other axes*:
+# $dW$ sums over the examples, and $dx$ sums over the columns of $W$.
+# The gradient $db$ isn't a product, but it sums over the examples, too.
+# A transpose just swaps the two entries of a layout, and the gradient of `relu` leaves the layout alone, so neither costs anything.
+#
+# This function computes the loss, and then the gradients of both layers:
+
+
+# %% backward
+def both_layers(x, W1, b1, W2, b2):
+    weights = [W1, b1, W2, b2]
+    with tf.GradientTape() as tape:
+        tape.watch(weights)
+        loss = loss_of(x, W1, b1, W2, b2)
+    return loss, tape.gradient(loss, weights)
+
+
+# %% both-text [markdown]
+# Here `x` is the data, so nobody needs its gradient. The gradient $dy$ has the layout of `y`.
+# The last three rows are yours:
+#
+# | operation | layout of the result | it sums over | collective |
+# | --- | --- | --- | --- |
 # | $db_2$ | `[unsharded]` | examples, split over `batch` | all-reduce over `batch`: 16 numbers, 64 bytes |
 # | $dW_2 = \text{hidden}^T dy$ | `[model, unsharded]` | examples, split over `batch` | all-reduce over `batch`: 24 × 16 numbers, 1,536 bytes |
 # | $d\text{hidden} = dy\,W_2^T$ | ? | ? | ? |
 # | $db_1$ | ? | ? | ? |
 # | $dW_1 = x^T d\text{hidden}$ | ? | ? | ? |
 #
-# The gradient $dy$ has the layout of `y`. Nobody needs the gradient of `x`, since here `x` is the data,
-# so the first product brings only one more, $dW_1$.
-# How many collectives do you have? Now ask TensorFlow. It lists them in an order of its own, so compare the bytes:
+# TensorFlow's list has an order of its own, so compare the bytes:
 
-# %% forward
-print("forward")
-print_collectives(loss_of, *network)
+# %% both
 print("forward and backward")
 print_collectives(both_layers, *network)
 
-# %% forward-read [markdown]
-# The forward pass sends the 2,052 bytes of the opening. The backward pass adds four all-reduces:
-# 64 bytes for $db_2$, 96 bytes for $db_1$, of which each device has 24 numbers, and twice 1,536 bytes for $dW_2$ and $dW_1$.
-# But $d\text{hidden}$ sends nothing, because it sums over the features, which are not split.
-# The three missing layouts are `[batch, model]` for $d\text{hidden}$, `[model]` for $db_1$,
+# %% both-read [markdown]
+# The backward pass adds four all-reduces: 64 bytes for $db_2$, 96 bytes for $db_1$ (24 numbers on each device),
+# and 1,536 bytes each for $dW_2$ and $dW_1$.
+# The product $d\text{hidden}$ needs none, because it sums over the features, and they are not split.
+# The missing layouts are `[batch, model]` for $d\text{hidden}$, `[model]` for $db_1$,
 # and `[unsharded, model]` for $dW_1$.
 #
-# All four run over `batch`, because the gradient of a weight or bias sums over the examples.
-# None of them runs over `model`. Devices 0 and 1 hold the same 32 examples, so they have nothing to tell each other about them:
-# each computes the gradients of its own hidden units, and both compute the same $db_2$.
-
+# All four run over `batch`, because the gradients of weights and biases sum over the examples.
+# None runs over `model`. Devices 0 and 1 hold the same 32 examples, so each can finish its own part of these sums alone.
 
 # %% residual-exercise-text [markdown]
-# Now the *second way*: split only the second layer over `model`, by its columns.
-# So `x` stays `[batch, unsharded]`. `W1` and `b1` are replicated. `W2` is `[unsharded, model]`, and `b2` is `[model]`.
+# Under the second way, the two sides of the `+` in `x + hidden @ W2` have different layouts.
+# If an axis is split on only one side of a `+`, each device keeps just the matching part of the other side.
+# The result is split like the split side, and nothing is sent.
 #
-# Here, the two sides of the `+` have different layouts. If an axis is split on one side only,
-# each device drops what it doesn't need of the other side, and the sum is split. Nothing is sent.
-#
-# **Exercise 1.** Which collectives does `both_layers` run now, forward and backward?
+# **Exercise 1.** Which collectives does `both_layers` run under the second way, forward and backward?
 # Try it with a pencil first: TensorFlow's answer is below.
 #
-# Begin as we did, with the layouts of `hidden`, of `y` and of $dy$. And don't forget the loss:
-# it sums over rows *and* columns. If both are split, TensorFlow does both in one all-reduce, over `batch and model`.
+# Begin with the layouts of `hidden`, of `y` and of $dy$. Don't forget the loss, which sums over rows *and* columns.
+# If both are split, TensorFlow takes one all-reduce, over `batch and model`.
 #
-# Write one pair per collective, for example `("batch", 2048)`: the mesh dimension and the payload in bytes.
+# Write each collective as a pair, such as `("batch", 2048)`: the mesh dimension and the payload in bytes.
 # The order doesn't matter.
 
 # %% exercise-residual
@@ -422,7 +402,7 @@ predicted = [
 check("communication-residual", predicted)
 
 # %% observed-text [markdown]
-# And what does TensorFlow say?
+# And this is what TensorFlow runs:
 
 # %% observed
 W1 = shard(random(16, 48), layout(WHOLE, WHOLE))
@@ -437,18 +417,19 @@ print("forward and backward")
 print_collectives(both_layers, *second_network)
 
 # %% observed-read [markdown]
-# There is the answer to our riddle. In the forward pass, the second way sends four bytes, and the first way 2,052.
-# But *with the backward pass*, the second way comes to 10,980 bytes, and the first to 5,284.
+# That solves the riddle. In the forward pass, the second way adds up four bytes, and the first way 2,052.
+# But *count the backward pass*, and the second way needs 10,980 bytes, the first only 5,284.
 #
-# The culprit is the all-reduce of 6,144 bytes. Splitting the columns of `W2` is free in the forward pass,
-# where they are an outer axis. But in $d\text{hidden} = dy\,W_2^T$ they are the contracting dimension.
-# Each device then lacks half of the terms, so the devices add up matrices of 32 examples × 48 hidden units.
+# The culprit is the all-reduce of 6,144 bytes.
+# In the forward pass, the columns of `W2` are an outer axis, so splitting them is free.
+# But $d\text{hidden} = dy\,W_2^T$ sums over these columns.
+# Each device lacks half of the terms, so the devices add up matrices of 32 examples × 48 hidden units.
 #
-# The second way is wasteful in one more respect. `W1` and `b1` are replicated, so the all-reduces of their gradients
-# (3,072 and 192 bytes) are twice as large as in the first way, and devices 0 and 1 compute the same `hidden`.
+# The second way also replicates `W1` and `b1`, so the all-reduces of their gradients (3,072 and 192 bytes)
+# are twice as large as under the first way.
 #
-# So far `x` was the data. In a deep network it is the output of the previous layer,
-# and its gradient is needed as well. So let's compute all five gradients:
+# In a deep network, `x` is the output of the layer before, and its gradient is needed as well.
+# So let's compute all five gradients:
 
 
 # %% input
@@ -496,17 +477,34 @@ print("second way")
 print_collectives(input_too, *second_network)
 
 # %% input-read [markdown]
-# The first way now comes to 7,332 bytes. The second stays at 10,980, since nothing splits its hidden units,
-# but it is still the more expensive one.
+# The first way now comes to 7,332 bytes. The second stays at 10,980, because its hidden units are not split.
+# It is still the more expensive one.
 #
-# So the price of the first way is two all-reduces over `model` for every two layers, one in the forward pass and one in the backward pass.
-# It is the price of tensor parallelism ({lesson:splitting_the_model}).
+# So the first way takes two all-reduces over `model` for every two layers: one in the forward pass, and one in the backward pass.
+# They are the price of tensor parallelism ({lesson:splitting_the_model}).
+
+# %% note-plus [markdown]
+# What if the two sides of a `+` are split differently?
+#
+# A `+` follows three rules, and so do `-`, `*` and `maximum`:
+#
+# - If only one side splits an axis, the result splits it in the same way, and nothing is sent.
+# - If both sides split an axis, but differently, the result follows the left side. What devices lack of the right side is gathered.
+# - If one mesh dimension splits the rows on one side and the columns on the other, TensorFlow gathers both sides, and the result is replicated.
+#
+# A bias has a single axis, and it lines up with the columns.
+# So `[batch, model] + [model]` sends nothing, and gives `[batch, model]`.
+#
+# The free `+` of the second way has a price later on. It leaves `y` and the gradient of `x` in blocks,
+# and an operation that needs whole rows has to pay for them.
+# To prevent that, relayout `hidden @ W2 + b2` to whole rows before you add it.
+# But this costs an all-gather, so compare the bytes before you choose.
 
 # %% refused-text [markdown]
 # ## When layouts don't fit
 #
-# One line of the table is left, the error.
-# Let's split the features over `model` in `x`, but over `batch` in `W`:
+# The last row of the table is an error.
+# To see it, we split the features over `model` in `x`, and over `batch` in `W`:
 
 # %% refused tags=["error"]
 from course_lib import last_line
@@ -519,22 +517,13 @@ try:
 except tf.errors.UnknownError as error:
     print(last_line(error))
 
-# %% repaired-text [markdown]
-# There it is, the "contracting dimension". TensorFlow could gather one of the factors for you, but it doesn't.
-# You have to say what you want, with `relayout`:
-
-# %% repaired
-from course_lib import to_numpy
-
-W_in_two = dtensor.relayout(W_in_four, layout("model", WHOLE))
-repaired = to_numpy(tf.matmul(x_in_two, W_in_two))
-expected = x_values @ W_values
-print("equal to NumPy's product:", np.array_equal(repaired, expected))
-
 # %% blocks-text [markdown]
-# The product is right. But we had to relayout `W` first, and what did that send?
-# Let's look at a relayout by itself. A matrix of 16 × 16 has its columns split over `batch`.
-# We want it in blocks, `[batch, model]`:
+# The contracting dimension, our features, is split over `model` on the left, and over `batch` on the right.
+# TensorFlow could gather one of the factors, but in this case it doesn't.
+# You have to relayout one yourself, for example with `dtensor.relayout(W_in_four, layout("model", WHOLE))`.
+#
+# A relayout costs bytes, too, and sometimes more than it needs to.
+# Take a matrix of 16 × 16 whose columns are split over `batch`. We want it in blocks, `[batch, model]`:
 
 # %% blocks
 square = np.arange(256, dtype="float32").reshape(16, 16)
@@ -543,18 +532,18 @@ blocks_layout = layout("batch", "model")
 explain(dtensor.relayout, by_columns, blocks_layout)
 
 # %% blocks-exercise-text [markdown]
-# What does a device lack? At most its new block of 4 × 8 numbers, 128 bytes.
-# Yet every device gathers all of the matrix, 1,024 bytes, and then keeps an eighth of it.
-# (I and II are two groups of devices, and each group gathers the matrix by itself.)
+# A device lacks at most its new block of 4 × 8 numbers, 128 bytes.
+# But each device gathers the whole matrix, 1,024 bytes, and then keeps an eighth of it.
+# (I and II are two groups, and each of them gathers the matrix for itself.)
 #
-# **Exercise 2.** A payload of 256 bytes is enough, because two relayouts in a row can be cheaper than one:
+# **Exercise 2.** With two relayouts in a row, a payload of 256 bytes is enough. Two kinds of relayout are cheap:
 #
-# - If a mesh dimension isn't in use yet, splitting an axis over it is free:
+# - Splitting an axis over a mesh dimension that is not in use yet is free:
 #   each device just drops what it no longer needs.
-# - It is also cheap to move a mesh dimension from rows to columns or back, as long as that is the only change.
-#   Each device of a group sends each of the others only the piece that it lacks. This is an **all-to-all**.
+# - Moving a mesh dimension from rows to columns or back is cheap, as long as nothing else changes.
+#   Each device sends every other device in its group just the piece which that one is missing. This is an **all-to-all**.
 #
-# Write `in_blocks(matrix)`. It gets `by_columns` and returns its values in the layout `blocks_layout`.
+# Write `in_blocks(matrix)`. It gets `by_columns`, and returns the same values in the layout `blocks_layout`.
 # Use nothing but `dtensor.relayout`, and try it before you read on: the cells below show the way.
 
 
@@ -570,7 +559,7 @@ def in_blocks(matrix):
 check("communication-blocks", in_blocks)
 
 # %% detour-text [markdown]
-# The cheap way goes through `[batch, unsharded]`. Here are its two halves:
+# The cheap way goes through whole rows, `[batch, unsharded]`. These are its two halves:
 
 # %% detour
 in_rows = layout("batch", WHOLE)
@@ -582,76 +571,53 @@ print("rows to blocks")
 print_collectives(dtensor.relayout, by_rows, blocks_layout)
 
 # %% detour-read [markdown]
-# First `batch` moves from the columns to the rows, so that each device has four complete rows.
-# This all-to-all adds nothing up, so its payload is simply what each device hands in: 256 bytes.
-# Then `model` splits the columns, for free.
+# First, an all-to-all moves `batch` from the columns to the rows.
+# Afterwards each device holds four whole rows: 4 × 16 numbers, or 256 bytes.
+# Then `model` splits the columns, which is free.
 #
-# Why didn't TensorFlow find this way? In the direct relayout `batch` moves *and* `model` comes in,
-# so it is neither of the two cheap cases. Then TensorFlow usually plays safe:
-# it gathers every axis whose split changes, and splits afresh.
-# That is how a relayout, which changes no value, can become the most expensive line of your program.
+# The direct relayout does both at once: it moves `batch` and brings in `model`. So it is neither of the cheap kinds.
+# In such a case, TensorFlow usually gathers every axis whose split changes, and splits it afresh.
+# So a relayout, which changes no value, can be the most expensive line of your program.
 
 # %% note-three-axes [markdown]
 # A relayout of three or more axes can go wrong
 #
-# With three or more axes, TensorFlow 2.21 sometimes runs the all-to-all and forgets what else should change.
-# The values are then wrong, and there is no error.
-# Relayout such a tensor to the replicated layout first, and from there to the one you want.
+# With three or more axes, TensorFlow 2.21 sometimes runs the all-to-all, and leaves out what else should change.
+# The values are then wrong, and you get no error.
+# Relayout such a tensor to the replicated layout first, and from there to the one that you want.
 # The page *Silent mistakes* shows this, and other cases.
 
-# %% note-plus [markdown]
-# What if both sides of a `+` are split?
-#
-# The rule is short, and `-`, `*` and `maximum` follow it as well:
-#
-# - If an axis is split on one side only, it is split the same way in the sum, and nothing is sent.
-# - If it is split on both sides, but differently, the left side decides. What devices lack of the right side is gathered.
-# - If one mesh dimension splits the rows on one side and the columns on the other, TensorFlow gives up:
-#   it gathers both, and the sum is replicated.
-#
-# A bias has a single axis, and it lines up with the columns.
-# So `[batch, model] + [model]` sends nothing, and gives `[batch, model]`.
-
-# %% note-skip [markdown]
-# The `+` that costs nothing has a catch
-#
-# In the second way, `x` has complete rows, but the sum `y` is in blocks.
-# If the next operation needs complete rows, it has to pay for them.
-# And the gradient of a `+` goes to both sides unchanged, so `x` gets its gradient in blocks, too.
-# If the previous layer sums over the columns of this gradient, it needs an all-reduce as well.
-#
-# You can prevent that. Relayout the right side to rows before you add it:
-#
-# ```python
-# right_in_rows = dtensor.relayout(right, layout("batch", WHOLE))
-# total = left + right_in_rows
-# ```
-#
-# Now the left side gets its gradient in complete rows.
-# `dtensor.relayout` has a gradient, too: since it gathers here, the backward pass returns the gradient of `right` to blocks.
-# But the relayout costs an all-gather, so compare the bytes of both ways before you choose.
-
-# %% note-rules [markdown]
-# What do these rules not cover?
-#
-# They take you through dense layers, biases and residual connections,
-# but not through a softmax over a split axis, a `tf.concat` along one, or a slice like `x[:8]` of split rows.
-# There, ask `collectives`, and compare the values with those of one device.
-
-# %% takeaways [markdown]
+# %% plain-heading [markdown]
 # ## The plain program
 #
-# [`communication.py`](../plain/communication.py) lists the collectives of both ways without the course's library.
+# [`communication.py`](../plain/communication.py) finds the collectives of both ways without the course's library.
 #
+# You can now predict what dense layers, biases and residual connections send.
+# Some operations we haven't covered: a softmax over a split axis, a `tf.concat` along one, a slice like `x[:8]` of split rows. For these, ask `collectives`, and check the values against one device.
+
+# %% note-collectives [markdown]
+# How does TensorFlow choose its collectives, and how does `collectives` find them?
+#
+# You write a program as if for one large device. When TensorFlow compiles it, it first finds a layout for every tensor
+# (*layout propagation*).
+# Then it rewrites each operation for the part of one device, and inserts a collective where the device lacks something.
+# This is *SPMD expansion*: single program, multiple data.
+#
+# `collectives` compiles your function anew, runs it once, and looks for operations such as `CollectiveReduceV2`
+# in the graphs that ran. If the function changes variables, `collectives` puts their old values back.
+# In a normal run, TensorFlow fuses several all-reduces into one where it can. `collectives` prevents that,
+# so that you see what each of them is for. Pass `combine=True` to see them fused.
+
+# %% takeaways [markdown]
 # ## Takeaways
 #
 # - Ask of every operation what a device lacks. If it lacks terms of a sum, an all-reduce adds them up.
-#   If it lacks part of a tensor, an all-gather brings it. With luck, an all-to-all is enough.
-# - Every product in the forward pass brings two more in the backward pass, and they sum over different axes.
-#   A layout that sends next to nothing in the forward pass may send the most in the backward pass.
-# - A relayout changes no value, but it may gather all of a matrix.
+#   If it lacks part of a tensor, an all-gather brings it. Sometimes an all-to-all is enough.
+# - Every product in the forward pass brings two more in the backward pass, and they sum over other axes.
+#   So a layout that sends almost nothing in the forward pass may send the most in the backward pass.
+# - A relayout changes no value, but it may gather a whole matrix.
 #
-# One number is still unexplained: in our first product the payload was 2,560 bytes, but the picture says that each device sends 4,480.
+# In our first product, the payload was 2,560 bytes, but the picture says that each device sends 4,480.
 # {Lesson:all_reduce} shows why, and draws all the collectives side by side.
 
 # %% score
