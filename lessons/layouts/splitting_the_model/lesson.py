@@ -1,19 +1,17 @@
 # %% [markdown]
 # # Splitting the model
 #
-# A weight matrix of 50,000 × 50,000 numbers, like the one in {lesson:mesh_and_layout}, takes 10 GB in float32.
-# Its gradient takes another 10 GB, and Adam's two slots take 20 more.
-# That is 40 GB for a single matrix. Two such matrices fill an A100 of 80 GB, and a large model has many.
+# A single weight matrix of 50,000 × 50,000 numbers takes 10 GB in float32.
+# Its gradient takes another 10, and Adam's two slots take 20 more.
+# That is 40 GB for one matrix. Two of them fill an A100 of 80 GB, and a large model has many.
 #
-# Data parallelism, the scheme of the lessons so far, doesn't help.
-# It gives every device a copy of the whole model,
-# so a model that doesn't fit on one device doesn't fit on a thousand.
-# With more devices there is only one way out: cut the matrices.
+# Data parallelism, the scheme of the lessons so far, is no help.
+# It gives every device a copy of the whole model, so a model that doesn't fit on one device doesn't fit on a thousand.
+# More devices help only if you cut the matrices, and give each device a piece.
 #
-# In this lesson you cut them. Apart from a line here and there, you change nothing but the layouts.
-# The price is communication, because devices that each hold a part of the model
-# need numbers from one another in the middle of a step.
-# So one question runs through the whole lesson: *how much do they have to exchange?*
+# In this lesson you do that. The model and the training step hardly change. What changes is the layouts.
+# The price is communication: devices that each hold a piece of the model have to talk to one another in the middle of a step.
+# One question runs through the whole lesson: *how much do they have to exchange?*
 #
 # **After this lesson you can**
 #
@@ -36,12 +34,12 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% data-text [markdown]
 # ## One cut through the hidden units
 #
-# In {lesson:whole_game} you split this network once. Now let's see what that costs, and what happens in deeper networks.
-#
-# Multiplying a batch `x` of 64 reviews (1,200 features each) by `W1` gives 48 hidden units per review.
+# Our network is the one that you split once in {lesson:whole_game}.
+# A batch `x` of 64 reviews, 1,200 features each, is multiplied by `W1`, which gives 48 hidden units.
 # The hidden units are multiplied by `W2`, which gives two logits.
-# The picture below shows what each device holds under data parallelism.
-# (A `Plan` says which mesh we use, and which of its dimensions splits which axis. `Scheme` draws it.)
+#
+# Let's first draw who holds what under data parallelism.
+# A `Plan` names a mesh, and says which of its dimensions splits which axis. `Scheme` draws it:
 
 # %% data
 from course_lib import MeshSpec, Plan
@@ -59,12 +57,11 @@ data_parallel = Plan("data", row_of_eight, {"batch": "batch"})
 Scheme(data_parallel, drawn_axes, sizes)
 
 # %% model-text [markdown]
-# The numbers in a shard are the devices that hold it.
-# The reviews are shared out among all eight devices, but both weights are replicated: every device holds them whole.
-# More devices would make the shards of `x` thinner. They would never make `W1` smaller.
+# The reviews are divided among the eight devices, but every device holds all of both weights.
+# More devices would make the strips of `x` thinner. They would never make `W1` smaller.
 #
 # So arrange the same eight devices as a grid of 4 × 2.
-# Along the first dimension, `batch`, they still share out the reviews.
+# Along the first dimension, `batch`, they go on sharing out the reviews.
 # Along the second, `model`, they share out the *hidden units*:
 
 # %% model
@@ -76,19 +73,19 @@ Scheme(model_parallel, drawn_axes, sizes)
 # %% model-read [markdown]
 # Follow one hidden unit through this picture.
 # A *column* of `W1` computes it, and a *row* of `W2` uses it.
-# So one cut through the hidden units cuts twice: between two columns of `W1`, and between two rows of `W2`.
+# So to halve the hidden units, you cut `W1` down the middle, left from right, and `W2` across the middle, top from bottom.
 # This is the tensor parallelism of {lesson:whole_game}.
-# Splitting the first weight by columns and the second by rows became known with Megatron-LM,
-# where `W1` is called **column-parallel** and `W2` **row-parallel**.
-# (TensorFlow's tutorial calls this model parallelism, hence the name of our mesh dimension.)
+# This way of cutting, columns first and rows second, became known with Megatron-LM,
+# which calls `W1` **column-parallel** and `W2` **row-parallel**.
+# TensorFlow's tutorial calls it model parallelism, which is where our mesh dimension gets its name.
 #
 # Now look at devices 0 and 1. They hold the same 16 reviews, but different halves of the hidden units.
 # Together they make up one complete model, and the grid has four such pairs.
-# Data parallelism kept eight copies of the model. Now there are only four.
+# Data parallelism kept eight copies of the model. The grid keeps four.
 #
 # ## The split in code
 #
-# To split the model, you write a layout for each tensor. Here are all six:
+# To make the cut, you write a layout for each tensor. Here are all six:
 
 # %% by-hand
 tf = course_lib.start_tensorflow()
@@ -111,8 +108,8 @@ by_hand = {
 # `"model"` occurs three times, once for each tensor that has hidden units:
 # in the columns of `W1`, in `b1`, and in the rows of `W2`.
 #
-# The model and the training step are those of {lesson:one_step}, for now without any change.
-# As you read them, look for the line that says along which axis a tensor is split:
+# The model and the training step are those of {lesson:one_step}.
+# Read them with one question in mind: which line says along which axis a tensor is cut?
 
 # %% mlp
 from course_lib import shard
@@ -156,8 +153,9 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% pieces-text [markdown]
-# There is no such line. Each variable takes its layout from the dictionary, and DTensor works out the rest.
-# Let's see what one device got. The next cell is folded, because it only loads the reviews and draws the weights.
+# No line does. Each variable takes its layout from the dictionary, and DTensor works out the rest.
+#
+# Let's see what one device got. The next cell, which is folded, loads the reviews and draws the initial weights.
 
 # %% values tags=["known"]
 import numpy as np
@@ -188,19 +186,19 @@ print("W1", dtensor.unpack(mlp.W1.read_value())[0].shape)
 print("W2", dtensor.unpack(mlp.W2.read_value())[0].shape)
 
 # %% pieces-read [markdown]
-# It is just as in the picture: device 0 has 16 reviews, and half of each weight.
+# Device 0 has 16 reviews and half of each weight, just as in the picture.
 # Half of `W1` also means half of its gradient.
-# This gradient is still added up over the reviews, by an all-reduce over `batch`.
-# In {lesson:one_step} the payload of this all-reduce was 1,200 × 48 numbers of 4 bytes: 230,400 bytes.
-# Now it is only 1,200 × 24 numbers: 115,200 bytes.
+# The devices still add up this gradient over the reviews, by an all-reduce over `batch`.
+# In {lesson:one_step}, that all-reduce carried 1,200 × 48 numbers of 4 bytes: 230,400 bytes.
+# Now it carries 1,200 × 24 numbers: 115,200 bytes.
 #
-# So the split makes the model smaller, and it even saves traffic. There must be a catch.
+# So the cut makes the model smaller, and it even saves traffic. There must be a catch.
 #
 # ## What does the split cost?
 #
 # Under data parallelism, a step took six all-reduces:
 # one for each of the four gradients, one for the loss, one for the accuracy.
-# All of them ran over `batch`, because the devices had to add up nothing but sums over reviews.
+# All of them ran over `batch`, because everything that the devices had to add up was a sum over reviews.
 # Now a second axis is split, the hidden units. Does anything in a step sum over *them*?
 #
 # Walk through the step as device 0. You have 16 whole reviews and half of the hidden units.
@@ -242,19 +240,19 @@ for each in found:
     print(each)
 
 # %% found-read [markdown]
-# The new all-reduce comes first, with 128 bytes.
-# Device 0 has multiplied its 24 hidden units by its 24 rows of `W2`. The result, 16 × 2 logits, is only half of each sum.
-# Device 1 has the other half of each sum. The all-reduce adds the two: 32 numbers of 4 bytes.
-# The other six are those of data parallelism: accuracy, loss, and four gradients.
+# The all-reduce over `model` comes first, with 128 bytes.
+# Device 0 has multiplied its 24 hidden units by its 24 rows of `W2`, and has added up half of the terms of each logit.
+# Device 1 has the other half. The all-reduce adds the two halves: 16 × 2 logits of 4 bytes.
+# The other six lines are those of data parallelism: accuracy, loss and four gradients.
 # Three of the gradients are half as large as before.
 #
-# Where are the 48 hidden units in these 128 bytes? They aren't there!
-# With 50,000 hidden units, devices 0 and 1 would still send each other 32 numbers.
+# The number of hidden units plays no part in these 128 bytes.
+# With 50,000 hidden units, devices 0 and 1 would still exchange 32 numbers.
 # Tensor parallelism exchanges *activations*, the outputs of layers, and no weights.
-# So the payload of the forward pass grows with the batch and with the width of the output.
-# The number of hidden units in between makes no difference.
+# So the payload of the forward pass grows with the batch and with the width of the output,
+# and stays the same however many hidden units lie in between.
 #
-# The lanes below show when it happens. Press *Forward* until a band joins devices 0 and 1:
+# The lanes below show when this all-reduce happens. Press *Forward* until a band joins devices 0 and 1:
 
 # %% lanes
 from lessons.layouts.step_explorer import StepExplorer
@@ -262,16 +260,17 @@ from lessons.layouts.step_explorer import StepExplorer
 StepExplorer("model")
 
 # %% lanes-read [markdown]
-# There are four short bands, one for each pair. All devices wait there, in the middle of the forward pass.
-# In all, a device sends 173,384 bytes in this step. Under data parallelism it was 404,236.
+# Four short bands appear, one for each pair. All devices wait there, in the middle of the forward pass.
+# That is the catch. Counted in bytes, this network still gains: a device sends 173,384 a step, instead of the 404,236 under data parallelism.
 #
-# And why does nothing run over `model` in the backward pass? Because there is no layer in front of ours.
+# The backward pass needs no all-reduce over `model`, because our network has no layer in front of `W1`.
 # A layer there would need the gradient of `x`. That gradient is a sum over hidden units,
-# so it would cost an all-reduce over `model`, as in the residual network of {lesson:communication}.
-# That is the price of tensor parallelism:
+# so it would take an all-reduce over `model`, as in the residual network of {lesson:communication}.
+# This is the price of tensor parallelism:
 # *in a deep network, every pair of layers takes one all-reduce in the forward pass, and one in the backward pass.*
 #
-# Does the split model compute the same as a whole one? As always, we compare it with one device:
+# Before we go deeper, let's make sure that the split model computes the same as a whole one.
+# We train both for five steps, and compare their losses:
 
 # %% same
 from course_lib import about
@@ -294,17 +293,17 @@ print("largest difference of five losses", about(largest, 0, 1e-5))
 # %% same-read [markdown]
 # The losses agree, up to rounding.
 #
-# So far, TensorFlow has put the all-reduce into the step. Could you have done it yourself?
+# So far, TensorFlow has put the all-reduce into the step. Now write it yourself.
 #
 # **Exercise 1.** Write `logits_of(x, W1, b1, W2, b2, add_up)`, the forward pass as *one device* runs it.
 # The first five arguments are what this device holds under the layouts `by_hand`:
-# its rows of `x`, its columns of `W1`, its shard of `b1`, its rows of `W2`, and all of `b2`.
+# its rows of `x`, its columns of `W1`, its part of `b1`, its rows of `W2`, and all of `b2`.
 # `add_up(array)` is the all-reduce over `model`.
 # It adds up the arrays that the devices along `model` pass to it, and returns the sum to each of them.
 # Return the complete logits of the device's own rows.
 # Use NumPy or TensorFlow.
 #
-# The check runs your program on one, two and four devices along `model`, with a `b2` that isn't zero.
+# The check runs your function on one, two and four devices along `model`, with a `b2` that isn't zero.
 
 
 # %% exercise-logits
@@ -320,18 +319,18 @@ def logits_of(x, W1, b1, W2, b2, add_up):
 check("splitting_the_model-logits", logits_of)
 
 # %% exercise-read [markdown]
-# The trap is `b2`. Every device holds all of it, so if you add it before the all-reduce, it is added twice on our grid.
-# With our `values` you would not have noticed, because there `b2` begins at zero, and the first loss is right.
+# The trap is `b2`. Every device holds all of it, so if you add it before the all-reduce, our pairs add it twice.
+# With our `values` you wouldn't notice that in the first loss, because `b2` begins at zero.
 
 # %% memory-text [markdown]
 # ## A model that doesn't fit
 #
-# Our network would fit on any device. What does splitting do for a network that doesn't fit?
-# Take 32 pairs of layers. Each pair goes from 8,192 numbers up to 32,768 hidden units, and back down.
+# You know the price now. What do you get for it?
+# Our network fits on any device, so let's do the arithmetic for one that doesn't.
+# It has 32 pairs of layers. Each pair goes from 8,192 numbers up to 32,768 hidden units, and back down.
 # That makes 17 billion weights.
 # In float32 a weight takes 4 bytes, its gradient 4, and Adam's two slots 8.
-# An A100 has 80 GB, and we have eight of them.
-# There are four ways to arrange them:
+# We have eight A100s of 80 GB, and can arrange them in four ways:
 
 # %% memory
 WIDTH, HIDDEN, PAIRS = 8192, 32768, 32
@@ -346,33 +345,32 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
     print(signs[:16].ljust(16) + "|" + signs[16:])
 
 # %% memory-read [markdown]
-# The whole model takes 275 GB. Not even three A100s together could hold it, yet under plain data parallelism each one has to.
-# Split in two, it still doesn't fit. Split in four, it fits, but its 69 GB leave little room for the activations.
+# The whole model takes 275 GB. Three A100s together can't hold it, and under plain data parallelism a single one would have to.
+# Split in two, it still doesn't fit. Split in four, it takes 69 GB, which leaves little room for the activations.
 # Split in eight, it takes 34 GB.
 #
-# The size of `batch` doesn't occur in this calculation. With a thousand devices along `batch`, nothing would change.
+# Only the size of `model` counts here. Even a thousand devices along `batch` would change nothing.
 #
 # ## Out of memory
 #
-# Let's run into that limit ourselves. Our eight virtual devices won't do, because they share the memory of one process.
-# So we make each device a process of its own, and allow it 1,050 MB beyond what TensorFlow takes to start.
-# The network has two weights of 5,120 × 5,120 numbers. With gradients and Adam's slots, they take 839 MB.
-# Everything else that a step makes comes on top.
+# Let's run into this limit ourselves. For that, each device needs a memory of its own,
+# but our eight virtual devices share the memory of one process.
+# So we make each device a process, and allow it 1,050 MB beyond what TensorFlow takes to start.
+# The network has two weights of 5,120 × 5,120 numbers. Weights, gradients and Adam's slots take 839 MB,
+# and everything else that a step computes comes on top.
 #
-# Its program does three new things. It makes the process one device of the mesh.
-# It limits the memory that the process may take. And it makes only the device's own columns of `W1` and rows of `W2`:
+# The program below becomes one device of the mesh, and limits its own memory.
+# Then it makes only its own columns of `W1` and rows of `W2`. `DEVICES` is the number of devices that share the hidden units:
 #
 # ```python
-# mesh = create_mesh([("model", DEVICES)], device_type="CPU")
-#
-# resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-#
-# own_W1 = np.empty((WIDTH, HIDDEN // DEVICES), "float32")
-# own_W2 = np.empty((HIDDEN // DEVICES, WIDTH), "float32")
+# units = HIDDEN // DEVICES
+# own_W1 = np.empty((WIDTH, units), "float32")
+# own_W2 = np.empty((units, WIDTH), "float32")
 # ```
 #
-# `DEVICES` says how many devices share the hidden units. With two, no process ever holds the whole model.
-# The rest is a training step with a simple Adam, so the next two cells are folded, and you need only run them:
+# So with two devices, no process ever holds the whole model.
+# The rest of the program is a training step with a simple Adam. The next two cells write it to a file.
+# They are folded, and you need only run them:
 
 # %% program-file tags=["known"]
 from pathlib import Path
@@ -505,10 +503,10 @@ for device, printed in enumerate(run_devices("one_device.py", 1)):
     print(printed)
 
 # %% one-process-read [markdown]
-# This is how it ends when a step doesn't fit: OOM means "out of memory".
-# The weights and the slots found room, but the first step didn't.
-# With the gradients, they take 839 of the 1,050 MB. But our step also computes the new slots and the changes of all weights
-# before it writes any of them. Updating one weight at a time would need less, but that only moves the limit.
+# OOM means "out of memory". The weights and the slots found room, but the first step didn't.
+# With the gradients, they take 839 of the 1,050 MB.
+# But our step also computes the new slots and the changes of all weights before it writes any of them.
+#
 # Under plain data parallelism, every device would have to hold what just failed to fit on this one.
 # Now we start the same program, with the same limit, as two processes:
 
@@ -518,16 +516,16 @@ for device, printed in enumerate(run_devices("one_device.py", 2)):
     print(printed)
 
 # %% two-processes-read [markdown]
-# Now it trains, and the loss falls! The step hasn't changed by a line. Only the mesh has: `model` now has size 2.
-# (Its two devices are two processes, so it is made by `create_distributed_mesh`.)
-# Both devices print the same losses, because the all-reduce in the forward pass gives both the same output.
+# Now it trains, and the loss falls! The training step is the same.
+# But `model` has size 2, so each process holds half of the hidden units.
+# Both print the same losses, because the all-reduce of the forward pass gives both the same output.
 
 # %% alternatives-text [markdown]
 # ## Layers that must agree
 #
-# Our two weights fit together, because they share the axis of the hidden units, and it is split in the same way in both.
-# What happens if you get that wrong?
-# Let's keep `W1` as it is, and lay out `W2` in four ways:
+# Back to the price. In our network, a forward pass cost 128 bytes,
+# because the two weights fit together: both split the hidden units over `model`.
+# What does it cost if they don't fit together? We keep `W1` as it is, and lay out `W2` in four ways:
 
 # %% alternatives
 from lessons.layouts.splitting_the_model.alternatives import (
@@ -543,8 +541,8 @@ plans = [
 Alternatives("W2", ("hidden", "classes"), sizes, plans)
 
 # %% four-text [markdown]
-# The first layout is ours. What do the first three exchange in a forward pass?
-# (A gather is listed as an all-reduce, as in {lesson:communication}.)
+# The first layout is ours. Let's list what the first three exchange in a forward pass.
+# One warning, from {lesson:communication}: our list shows a gather as an all-reduce.
 
 
 # %% four
@@ -567,7 +565,12 @@ print("whole:     ", *collectives(forward, whole_W2, x))
 print("by columns:", *collectives(forward, by_columns, x))
 
 # %% over-batch-text [markdown]
-# And the last layout?
+# The third layout, *by columns*, is the dangerous one.
+# It runs, its result is right, and without any warning it carries 24 times the bytes.
+# A device that computes one column of the logits needs all 48 hidden units of its reviews.
+# So each pair first gathers 16 × 48 numbers, all because of the layout of a matrix of 96 numbers.
+#
+# The fourth layout, *over batch*, is a mistake that you notice:
 
 # %% over-batch tags=["error"]
 from course_lib import last_line
@@ -579,14 +582,10 @@ except tf.errors.UnknownError as error:
     print(last_line(error))
 
 # %% four-read [markdown]
-# *Over batch* is the harmless mistake. TensorFlow refuses it,
-# because the hidden units are split over `model` on one side of the product, and over `batch` on the other.
+# TensorFlow refuses, because `W1` splits the hidden units over `model`, and `W2` splits them over `batch`.
 #
-# *By columns* is the dangerous one. It runs, its result is right, and without any warning it carries 24 times the bytes.
-# A device that computes one column of the logits needs all 48 hidden units of its reviews.
-# So each pair first gathers them, 16 × 48 numbers, and all because of the layout of one matrix of 96 numbers.
-#
-# And *whole*? It carries not a byte more than ours, because each device takes the 24 rows that it needs from its own copy.
+# That leaves the second layout, *whole*. It carries no more than ours,
+# because each device takes the 24 rows that it needs from its own copy.
 # `W2` is small, so why not leave it whole?
 
 # %% predict-whole [markdown]
@@ -614,71 +613,11 @@ for each in found:
         payload += each.payload_bytes
 reveal("splitting_the_model-whole", payload)
 
-# %% momentum-text [markdown]
-# So leaving `W2` whole is free only in the forward pass. The update pays for it, with 384 bytes: a device that updates all of `W2` needs the whole gradient. For the matrix of the opening that would be 10 GB, in every step.
-#
-# It gets worse. Plain gradient descent uses a gradient once, but most optimizers use it more often.
-# With **momentum**, each weight has one slot, its velocity.
-# The gradient changes the velocity, and the velocity changes the weight.
-# Here is such an update, for `W2` alone. The velocity is whole, like `W2` itself:
-
-
-# %% momentum
-def gradient_of_W2(x, y):
-    with tf.GradientTape() as tape:
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            y, whole_W2(x)
-        )
-        loss = tf.reduce_mean(losses)
-    return tape.gradient(loss, whole_W2.W2)
-
-
-zeros = np.zeros((48, 2), "float32")
-velocity = dtensor.DVariable(shard(zeros, whole_W2.W2.layout))
-
-
-def momentum_step(x, y):
-    gradient = gradient_of_W2(x, y)
-    new = 0.9 * velocity + gradient
-    velocity.assign(new)
-    whole_W2.W2.assign_sub(0.5 * new)
-
-
-# %% momentum-run
-def print_over_model(found):
-    for each in found:
-        if "model" in each.mesh_dims:
-            print(each)
-
-
-print_over_model(collectives(momentum_step, x, y))
-
-# %% momentum-read [markdown]
-# The gradient is gathered twice!
-#
-# Why isn't one gather enough? When you add a whole tensor and a split one, the sum is split, at no cost ({lesson:communication}).
-# So `new` comes out split. It is then assigned to two whole variables, and each assignment gathers it once more.
-# At least you don't wait twice: when the step runs, TensorFlow fuses these gathers into one ({lesson:faster}).
-# But the bytes do double, and with Adam, which assigns to three variables, they triple.
-#
-# The cure is one line. Relayout the gradient right away, before anything uses it:
-
-
-# %% relaid
-def relaid_step(x, y):
-    gradient = gradient_of_W2(x, y)
-    gradient = dtensor.relayout(gradient, velocity.layout)  # new
-    new = 0.9 * velocity + gradient
-    velocity.assign(new)
-    whole_W2.W2.assign_sub(0.5 * new)
-
-
-print_over_model(collectives(relaid_step, x, y))
-
-# %% relaid-read [markdown]
-# Now there is only one gather.
-# Where a gradient already has the layout of its variable, the line does nothing and costs nothing.
-# It is better still not to gather at all: split `W2` by its rows, as we did.
+# %% whole-read [markdown]
+# So leaving `W2` whole is free only in the forward pass.
+# A device that updates all of `W2` needs all of its gradient, and the gather costs 384 bytes.
+# For the matrix of the opening, it would cost 10 GB in every step.
+# Split by its rows, as in our layouts, `W2` needs no gather.
 
 # %% note-indivisible [markdown]
 # When must a variable stay whole?
@@ -686,16 +625,26 @@ print_over_model(collectives(relaid_step, x, y))
 # An axis can be split only into equal parts. Ten classes can't be divided among eight devices, so the last bias often stays whole.
 # You can also make the axis longer, and ignore what you added:
 # vocabularies are often padded in this way, to a multiple of the number of devices.
+#
+# If a variable stays whole, its optimizer may gather the gradient several times.
+# Adam mixes the split gradient into its two slots, and the results come out split ({lesson:communication}). But slots and weight are stored whole. So each of the three assignments has to gather.
+# One line before the update prevents that. It gathers the gradient once:
+#
+# ```python
+# gradient = dtensor.relayout(gradient, weight.layout)
+# ```
+#
+# Where a gradient already has the layout of its variable, this line does nothing and costs nothing.
 
 # %% names-text [markdown]
 # ## Names instead of layouts
 #
-# Six layouts are quickly written, but one of them is as quickly wrong, and a large network has hundreds.
-# All the mistakes above are of one kind: *two tensors share an axis, and it is split one way here and another way there*.
+# The mistakes above are all of one kind: *two tensors share an axis, but don't split it in the same way*.
+# With six layouts you can still watch out for that. A large network has hundreds.
 #
 # So don't write layouts. For each tensor, write down the names of its axes.
 # Then say once, for each name, which mesh dimension splits it.
-# (Libraries for JAX call such names *logical axes*.)
+# Libraries for JAX call such names *logical axes*.
 
 # %% names
 axes = {
@@ -730,18 +679,19 @@ for tensor in axes:
 # %% names-read [markdown]
 # `W1` and `W2` can't disagree about the hidden units any more, because only one line says how they are split.
 #
-# This has a price. Nothing checks the spelling, and an axis that `splits` doesn't mention stays whole:
+# Two mistakes are still possible. Nothing checks the spelling, and an axis that `splits` doesn't mention stays whole:
 # `classes` on purpose, `hiden` by accident.
-# And if you want an axis split in one tensor and whole in another, it needs two names.
-# Then nothing makes sure that the two agree.
+# And sometimes you do want an axis split in one tensor and whole in another. Then it needs two names, and nothing checks that the two fit. The next section shows what that can cost.
 
 # %% skip-text [markdown]
 # ## Residual connections
 #
+# We claimed that a deep network pays two all-reduces for every pair of layers. Let's count them.
+#
 # A deep network has residual connections, as in {lesson:communication}:
 # each block adds its output to its input, `stream + block(stream)`.
 # What runs along these connections, from the first block to the last, is the **residual stream**.
-# Here is a network with two blocks. `U` takes the 48 numbers of the stream up to 192 hidden units,
+# Our network has two blocks. In each of them, `U` takes the 48 numbers of the stream up to 192 hidden units,
 # and `D` takes them down again:
 
 
@@ -769,7 +719,7 @@ class Residual(tf.Module):
 
 
 # %% residual-axes-text [markdown]
-# The axes get names, and `hidden` is split over `model`, as before. (The folded cell draws the weights.)
+# The axes get names, and `hidden` is split over `model`, as before. The folded cell draws the weights.
 
 # %% residual-axes
 residual_axes = {
@@ -795,7 +745,7 @@ for name, (rows, columns) in residual_axes.items():
     residual_values[name] = array.astype("float32")
 
 # %% residual-bytes-text [markdown]
-# What does a step exchange?
+# We add up the bytes of a step, separately for each mesh dimension:
 
 
 # %% residual-bytes
@@ -814,13 +764,13 @@ print("over model", bytes_over("model", found_whole))
 print("over batch", bytes_over("batch", found_whole))
 
 # %% residual-read [markdown]
-# The 12,288 bytes over `model` are four all-reduces of 3,072 bytes: one in the forward pass and one in the backward pass,
-# for each of the two blocks. So the backward pass needs them as soon as there is a layer in front.
-# Each adds up 16 × 48 numbers of the stream.
+# The 12,288 bytes over `model` are four all-reduces of 3,072 bytes.
+# Each block has one in the forward pass and one in the backward pass, and each adds up 16 × 48 numbers of the stream.
+# That is the price as we stated it.
 #
-# And over `batch`? Three quarters of the bytes, 230,400, are the gradient of `W_in`.
-# It is the largest weight of this network, and yet it is still whole.
-# So let's split its columns, too. They are the axis `stream`:
+# Far more bytes run over `batch`. Three quarters of them, 230,400, are the gradient of `W_in`.
+# `W_in` is the largest weight of this network, and it is still whole.
+# So let's split its columns, too. They are the axis `stream`, which we add to `splits`:
 
 # %% repeated tags=["error"]
 stream_splits = dict(splits)
@@ -831,7 +781,7 @@ except ValueError as error:
     print(last_line(error))
 
 # %% first-text [markdown]
-# TensorFlow refuses, and rightly so. `U1` has both axes, `stream` and `hidden`, and one mesh dimension can't split both.
+# TensorFlow refuses that. `U1` has both axes, `stream` and `hidden`, and one mesh dimension can't split both.
 # So the columns of `W_in` need a name of their own. We call them `first`:
 
 # %% first
@@ -847,6 +797,7 @@ print("over batch", bytes_over("batch", found_split))
 
 # %% first-read [markdown]
 # Over `batch` we saved half of the large gradient, as we hoped. But over `model`, a step now carries four times as many bytes!
+#
 # To see why, follow the stream from the entrance to the exit:
 #
 # ```text
@@ -854,35 +805,29 @@ print("over batch", bytes_over("batch", found_split))
 #         └ gather ─ block ─┘          └ gather ─ block ─┘
 # ```
 #
-# The columns of `W_in` are split, so the stream enters in halves. A block needs all of it, so the halves are gathered.
-# What comes out of the block has whole rows. But the residual connection adds it to a stream in halves,
-# and such a sum is in halves again, at no cost.
+# The columns of `W_in` are split, so the stream enters in halves: each device of a pair has half of its columns.
+# A block needs whole rows, so the pair gathers them. The block puts out whole rows, too. But adding them to a stream in halves gives halves again: each device simply drops the columns it doesn't keep, which costs nothing.
 # So the second block has to gather the stream once more, and so would every further block.
 #
-# How much of the traffic does that explain? Here it is, one by one:
+# Here is everything that runs over `model`, one by one:
 
 # %% first-list
-print_over_model(found_split)
+for each in found_split:
+    if "model" in each.mesh_dims:
+        print(each)
 
 # %% first-list-read [markdown]
-# The first three rows of this table are the forward pass, the others the backward pass:
+# With `W_in` whole, there were four all-reduces of 3,072 bytes. Now there are ten collectives.
 #
-# | bytes | cause | new? |
-# | --- | --- | --- |
-# | 3,072, twice | in front of each block, the stream is gathered | new |
-# | 3,072, twice | in each block, the product with `D` is added up | |
-# | 128 | `stream @ W_out` sums over the stream, which is split now | new |
-# | 3,072, twice | in each block, the gradient of its input is added up | |
-# | 12,288 | in the first block, the gradient of the hidden units is gathered | new |
-# | 18,432 | the gradient of `U1` is split by rows, and an all-to-all splits it by columns | new |
-# | 384 | the gradient of `W_out` is gathered, because `W_out` is whole | new |
+# The first five are the forward pass. Each block gathers the stream, and then adds up its product with `D` as before.
+# That makes four times 3,072 bytes. The 128 bytes are new: `stream @ W_out` now sums over a split stream.
 #
-# So the gathers in front of the blocks aren't the whole story. The two largest rows come from the first block alone,
-# and the note below says how they arise.
+# The backward pass suffers more. The gradient of `U1` is a product of two matrices, and now both of them are split over `model`.
+# That costs a gather of 12,288 bytes and an all-to-all of 18,432 bytes, as the note below explains.
 #
-# We made one mistake, at the entrance. The first block pays dearly for it, every later block pays with a gather,
-# and yet nothing in the blocks looks wrong.
-# A single line cures all of it: relayout the stream once, before the first block.
+# We changed the layout of a single weight, `W_in`. The first block pays dearly for it, every later block pays with a gather,
+# and nothing in the blocks looks wrong.
+# The cure is a single line: relayout the stream once, before the first block.
 #
 # ```text
 # halves ─ gather ─ whole ─┬────────+─ whole ─┬────────+─ whole
@@ -919,57 +864,35 @@ for name, found in [
     print("o" * round(over_model / 5000))
 
 # %% cured-read [markdown]
-# Now both are small: over `batch` there is half of the large gradient, and over `model` only 15,360 bytes instead of 49,664.
-# They are the four all-reduces of the two blocks, and one gather at the entrance.
-# In the backward pass, this relayout only slices the gradient, which costs nothing.
+# Now we have the best of both. Over `batch`, the large gradient is still halved.
+# Over `model`, a step carries 15,360 bytes instead of 49,664: the four all-reduces of the two blocks, and one gather at the entrance.
+# In the backward pass, the relayout only slices the gradient, which costs nothing.
 #
-# Remember it as a rule: *before the first block, give the residual stream the layout that the blocks need,
+# So here is a rule: *before the first block, give the residual stream the layout that the blocks need,
 # and keep it to the last block.*
-# With our mistake, the stream also kept one layout throughout: the wrong one.
 # Usually the stream has to be whole along `model`, and only the insides of the blocks are split.
-# Exercise 2 has a network for which a different split is better.
+# Exercise 2 has a network for which another split is better.
 
 # %% note-large [markdown]
-# Where did the 12,288 and the 18,432 bytes come from?
+# Where do the 12,288 and the 18,432 bytes come from?
 #
-# The gradient of `U1` is the product of two matrices that are both split over `model`:
-# the stream, transposed, and the gradient of the hidden units. In layouts, this is `[model, batch] @ [batch, model]`.
-# One mesh dimension can't split both axes of the result.
-# So TensorFlow gathers the gradient of the hidden units (12,288 bytes), and computes the gradient of `U1` split by rows.
-# But `U1` itself is split by columns, so an all-to-all is needed as well (18,432 bytes).
-#
-# In the second block, TensorFlow reuses the gathered stream for the gradient.
-# Then only one of the two matrices is split over `model`, and the gradient comes out split just as `U2` is.
+# The gradient of `U1` is the product of the stream, transposed, and the gradient of the hidden units.
+# In layouts, that is `[model, batch] @ [batch, model]`, and one mesh dimension can't split both axes of the result.
+# So TensorFlow gathers the gradient of the hidden units, 12,288 bytes, and computes the gradient of `U1` split by rows.
+# But `U1` itself is split by columns, so an all-to-all of 18,432 bytes follows.
+# In the second block, TensorFlow uses the gathered stream instead, and the gradient of `U2` comes out split by columns.
 # We have not found out why it doesn't do so in the first block.
 #
-# You could give every gradient its layout right away, as we did for `W2`.
-# That removes the two large ones, but not the gather in front of each block.
-# With Adam, written as above, the all-to-all and the gather of 384 bytes come three times each.
+# The backward pass has three more lines. Twice 3,072 bytes add up the gradient of a block's input, as before.
+# The 384 bytes gather the gradient of `W_out`, because `W_out` is whole.
 #
-# The cured network carries 192 bytes more over `batch`: the gradient of `W_out`, which is no longer split.
-
-# %% note-cutting [markdown]
-# A trap: the relayout that splits
+# You can relayout each gradient to the layout of its variable right away.
+# Then the two largest payloads disappear, but the gathers in front of the blocks stay.
 #
-# Our relayout gathers. One that splits, from whole rows to halves, looks free: a device only drops what it doesn't need.
-# In the forward pass it is free. But suppose that it comes right after a sum or a product.
-# Here `hidden` are the hidden units of a block, and `halves` is the layout `["batch", "model"]`:
-#
-# ```python
-# stream = dtensor.relayout(stream + hidden @ D1, halves)
-# ```
-#
-# TensorFlow sees which layout you want, and computes the sum itself in halves.
-# So there are no whole rows to which the backward pass could return. The gradient of the sum stays in halves,
-# and the gradient of `D1` is once more a product `[model, batch] @ [batch, model]`.
-# In a program that consists of this line, with the sum of the squares as its loss, that takes 36,864 bytes more.
-#
-# The cure for one such line is to relayout to whole rows first, and then to halves.
-# Whether it pays depends on the network and on the place, so count the collectives of a whole step.
-# Or keep the stream in halves all the way, from the entrance to the exit.
-#
-# A relayout that gathers is safe after a sum. For example, give the entrance a bias `b_in`:
-# `dtensor.relayout(x @ W_in + b_in, whole_rows)` carries not a byte more over `model` than without the bias.
+# The same product also arises when you relayout a sum from whole rows to halves.
+# TensorFlow then computes the sum itself in halves, and the gradient of the sum stays in halves.
+# In a program with one such line, `dtensor.relayout(stream + hidden @ D1, halves)`, and the sum of the squares as its loss,
+# that cost 36,864 bytes more than a relayout to whole rows first and to halves after it.
 
 # %% narrow-text [markdown]
 # **Exercise 2.** These two blocks are narrow in the middle: the stream has 256 numbers, and a block only 64 hidden units.
@@ -996,13 +919,15 @@ def narrow_loss(x, U1, D1, U2, D2):
 # - each device holds at most a quarter of each weight,
 # - and all collectives together carry at most 90,000 bytes, for the loss and the gradients of the four weights.
 #
-# If you split the hidden units, as before, they carry 114,692 bytes.
-# (`x` needs no gradient.)
+# If you split the hidden units, as before, they carry 114,692 bytes. Nobody needs the gradient of `x`.
 # Before you begin, ask two things of each product: which axis does it sum over, and how wide is its result?
 
 # %% exercise-narrow
 narrow_layouts = {}
 # solution begin
+# Split the wide axis, the stream
+# Then a product with U adds up 16 × 64 numbers: 4,096 bytes
+# With split hidden units, D adds up 16 × 256: 16,384 bytes
 narrow_layouts["x"] = dtensor.Layout(["batch", "model"], narrow)
 narrow_layouts["U1"] = dtensor.Layout(["model", WHOLE], narrow)
 narrow_layouts["D1"] = dtensor.Layout([WHOLE, "model"], narrow)
@@ -1013,25 +938,16 @@ narrow_layouts["D2"] = dtensor.Layout([WHOLE, "model"], narrow)
 # %%
 check("splitting_the_model-narrow", narrow_layouts)
 
-# %% note-narrow [markdown]
-# Why does it cost less to split the stream?
-#
-# If you split the hidden units, the product with `D1` has to be added up: 16 rows as wide as the stream, 16,384 bytes.
-# If you split the stream, the product with `U1` has to be added up: 16 rows as wide as the hidden units, 4,096 bytes.
-# The whole step then carries 81,924 bytes.
-# So *split the wide axis*: the sum over it leaves only the narrow one to exchange.
-
 # %% links-text [markdown]
 # ## Which dimension gets the fast links?
 #
-# So far we have counted bytes. How long do they take, in a network that really has to be split?
+# So far we have counted bytes. How long they take depends on the links that carry them.
 #
 # Take the 17 billion weights from above, as 32 blocks of a residual network, on two nodes of eight A100s each.
-# On a mesh of `batch` 2 × `model` 8, each device holds an eighth of the model,
-# and works on 16,384 rows of the stream, such as eight texts of 2,048 words.
+# The mesh is `batch` 2 × `model` 8. Each device then holds an eighth of the model and works on 16,384 rows of the stream: eight texts of 2,048 words, say.
 #
 # Each block takes two all-reduces over `model`, so there are 64 in all. Each of them adds up 16,384 × 8,192 numbers.
-# A device holds an eighth of the gradients. Sent all at once, they take a single all-reduce over `batch`:
+# Over `batch`, a device has to add up the gradients of its eighth of the weights, which a single all-reduce can do:
 
 # %% links tags=["modelled"]
 BLOCKS, WIDTH, HIDDEN, ROWS = 32, 8192, 32768, 16384
@@ -1042,10 +958,10 @@ print(f"over model: 64 times {activations / 1e9:.2f} GB")
 print(f"over batch: once {gradients / 1e9:.2f} GB")
 
 # %% links-given [markdown]
-# As in {lesson:all_reduce}, a link inside a node has 240 GB/s, and a link between nodes has 25 GB/s.
-# Only one of the two mesh dimensions can stay inside the nodes,
-# and a ring that leaves its node is as slow as its slowest link.
-# The formula of the ring comes from there, too:
+# Only one of the two mesh dimensions can stay inside the nodes.
+# The links are those of {lesson:all_reduce}: 240 GB/s inside a node, and 25 GB/s between nodes.
+# A ring that leaves its node is as slow as its slowest link.
+# The formula of the ring comes from the same lesson:
 
 # %% ring
 # Between two A100s in one node: bytes per second, seconds
@@ -1100,16 +1016,12 @@ for name, over_model, over_batch in [
     print("o" * round(over_model / 0.05))
 
 # %% seconds-read [markdown]
-# With `model` inside, the exchanges take 0.6 seconds a step. The other way round they take 2.5 seconds.
-# The devices, the layouts and the bytes are the same. The only difference is who sits next to whom, and it makes the exchanges four times as slow.
+# With `model` inside the nodes, the exchanges take 0.6 seconds a step. With `batch` inside, they take 2.5 seconds.
+# Devices, layouts and bytes are the same. All that differs is who sits next to whom, and it makes the exchanges four times as slow.
 #
-# There is a second reason, which this calculation leaves out.
-# The gradients need not go all together, because those of one block can travel while the devices
-# compute the gradients of the blocks before it. But an all-reduce of activations, in the forward pass,
-# can't hide like that, because the next product needs its result.
-#
-# With fewer rows, the first reason fades: with 2,048 on each device instead of 16,384, both ways take about as long.
-# Then only the second one is left.
+# This calculation leaves out a second reason to keep `model` inside.
+# The gradients of one block can travel while the devices compute the gradients of the blocks before it.
+# But an all-reduce of activations in the forward pass can't hide like that, because the next product needs its result.
 #
 # So, as a rule, *put `model` inside the node, and let only `batch` leave it.*
 # In code, list the busier dimension last, as in {lesson:all_reduce}.
@@ -1123,27 +1035,31 @@ for name, over_model, over_batch in [
 # They also assume that each GPU has a path of its own to the other node.
 # NCCL has better algorithms than one ring through two nodes, but all of them pay for the slow links.
 # In bfloat16 the activations have half as many bytes.
+# With fewer rows, the difference fades: with 2,048 on each device instead of 16,384, both ways take about as long.
+# Then only the second reason is left.
+#
 # {Lesson:how_long} turns this calculation into a planner, and compares it with published training runs.
 
 # %% plain-heading [markdown]
 # ## The plain program
 #
 # [`splitting_the_model.py`](../plain/splitting_the_model.py) trains the residual network, in its cured layouts, on eight devices and on one.
-# It needs TensorFlow and NumPy alone, prints what each device holds, and fails if two losses differ by 1e-5 or more.
+# It needs only TensorFlow and NumPy, prints what each device holds, and fails if two losses differ by 1e-5 or more.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Split the hidden units: the columns of the first weight, the rows of the second. (If the stream is wider, split the stream.)
+# - Split the hidden units: the columns of the first weight, the rows of the second. If the stream is wider, split the stream.
 #   In a deep network, a pair of layers then takes one all-reduce in the forward pass, and one in the backward pass.
-# - Layers that share an axis must split it in the same way, or change the layout in between. TensorFlow catches only a few of the mistakes.
-#   Most of them silently cost bytes, often only in the backward pass or in the optimizer. So count the collectives of a whole step.
+# - Layers that share an axis must split it in the same way, or change the layout in between.
+#   TensorFlow catches only a few of the mistakes, and the others silently cost bytes, often only in the backward pass or in the update.
+#   So count the collectives of a whole step.
 # - Give the residual stream the layout that the blocks need, before the first block, and keep it to the last.
-#   Keep the dimension that carries activations inside the node.
+#   Keep the mesh dimension that carries activations inside the node.
 #
 # Puzzles 4 to 7 on the page *Puzzles* ask you for such splits.
 #
-# And if even one example is too large for a device? {Lesson:any_mesh} splits the features as well,
+# {Lesson:any_mesh} splits the features as well, for examples that are too large for one device,
 # and moves a half-finished run from one mesh to another.
 
 # %% score
