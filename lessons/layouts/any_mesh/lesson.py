@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Any mesh
 #
-# Your training run has been going for three weeks, on eight devices that are arranged as 4 × 2.
+# Your training run has been going for three weeks, on eight devices arranged as 4 × 2.
 # Tomorrow the cluster gives you six.
 #
 # Are the three weeks lost? Or *can a run move to another mesh?*
 #
-# In {lesson:whole_game} a run moved once, and its losses were those of one device, up to rounding.
-# Now you find out how that is possible. You look into the file, and assemble by hand the part that one device needs.
-# You see how a program can lose its values without failing any of the usual checks, and protect your own from it.
-# Then you send one run over four meshes, and finally to a single device.
-# And because a run that can go anywhere has to go somewhere, the second half asks which mesh to choose.
+# In {lesson:whole_game} you saw it happen once: a run moved, and its losses never strayed from those of a single device.
+# To see why, you look into a checkpoint, and assemble the part of a matrix that one device needs.
+# Then you watch a program lose its values while every one of TensorFlow's checks passes, and make sure that yours can't.
+# Then you send one run over four meshes and on to a single device.
+# And because a run can go to any mesh, the second half asks which one to choose.
 #
 # **After this lesson you can**
 #
@@ -33,9 +33,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% data-heading [markdown]
 # ## A run on 4 × 2
 #
-# This is the run that you know: reviews, a network of 1,200 → 48 → 2, and Adam written by hand.
-# The next four cells are folded, so just run them. They are those of {lesson:a_run},
-# except that all the reviews are for training, and that the layouts come later.
+# We train the network that you know, 1,200 → 48 → 2, on reviews, with Adam written by hand.
+# The next five cells come from {lesson:a_run}, and are folded: just run them.
+# This time all the reviews are for training, and the layouts come later.
+# The last cell is the `newest` that you wrote, which finds the newest complete checkpoint in a folder.
 
 # %% data tags=["known"]
 import numpy as np
@@ -135,13 +136,30 @@ class Model(tf.Module):
             self.squares[name] = variable(zeros, layout)
 
 
+# %% newest tags=["known"]
+from pathlib import Path
+
+
+def newest(folder):
+    numbers = []
+    for index in Path(folder).glob("ckpt-*.index"):
+        numbers.append(int(index.stem.removeprefix("ckpt-")))
+    for number in sorted(numbers, reverse=True):
+        path = f"{folder}/ckpt-{number}"
+        try:
+            tf.train.list_variables(path)
+            return path
+        except tf.errors.OpError:
+            pass  # it is not whole: try the one before it
+    return None
+
+
 # %% layouts-text [markdown]
-# Adam's slots have the layouts of their weights, so they will move with them.
+# Each weight needs a layout. Its two Adam slots get the same one, so they will move with the weight.
 #
-# Where do the layouts come from? As in {lesson:splitting_the_model}, every axis has a name,
-# and `splits` says which mesh dimension splits it.
-# There is one difference: if `splits` names a dimension that a mesh doesn't have, the axis simply stays whole.
-# That takes one `if`, and then a single dictionary serves every mesh:
+# As in {lesson:splitting_the_model}, every axis has a name, and `splits` says which mesh dimension splits it.
+# (The axis `features` is split by the dimension `feature`.)
+# One `splits` is to serve every mesh. Where a mesh lacks a dimension, the axis stays whole:
 
 # %% layouts
 axes = {
@@ -176,33 +194,13 @@ four_by_two = make_layouts(axes, splits, four_by_two_mesh)
 for tensor, layout in four_by_two.items():
     print(tensor, layout.sharding_specs)
 
-# %% train-text [markdown]
-# On this mesh `features` stays whole, because no dimension is called `feature`. A later mesh will have one.
-# The hidden units are split, so `W1` has two shards, a left and a right half, and four devices hold each of them.
-#
-# The next cell is folded, too. It is the `newest` that you wrote in {lesson:a_run},
-# which finds the newest checkpoint that is complete.
-
-# %% newest tags=["known"]
-from pathlib import Path
-
-
-def newest(folder):
-    numbers = []
-    for index in Path(folder).glob("ckpt-*.index"):
-        numbers.append(int(index.stem.removeprefix("ckpt-")))
-    for number in sorted(numbers, reverse=True):
-        path = f"{folder}/ckpt-{number}"
-        try:
-            tf.train.list_variables(path)
-            return path
-        except tf.errors.OpError:
-            pass  # it is not whole: try the one before it
-    return None
-
-
 # %% resume-text [markdown]
-# If there is a checkpoint, a run resumes from it, *whatever layouts the model has now*:
+# Our mesh has no dimension `feature`, so the axis `features` stays whole.
+# The axis `hidden` is split in two, so `W1` has a left and a right half, and four devices hold each of them.
+#
+# The loop is simpler than that of {lesson:a_run}, because nothing is shuffled and the learning rate is constant.
+# First it calls `resume`, which restores the newest checkpoint if the folder has one.
+# It saves after every epoch, and once more when it has done its steps or you press **Stop**:
 
 
 # %% resume
@@ -211,11 +209,6 @@ def resume(checkpoint, folder):
     if path is not None:
         status = checkpoint.restore(path)
         status.assert_existing_objects_matched()
-
-
-# %% train-loop [markdown]
-# Last comes the loop. It is simpler than that of {lesson:a_run}, because nothing is shuffled and the learning rate is constant.
-# It saves after every epoch, and once more when it ends or is stopped:
 
 
 # %% train
@@ -253,7 +246,7 @@ def train(layouts, folder, steps, batch_size=64, learning_rate=3e-3):
 
 
 # %% first-run-text [markdown]
-# The whole run will have 200 steps. We train the first 40 now; the plot leaves room for the rest:
+# The whole run will have 200 steps. We train the first 40 now:
 
 # %% first-run
 import tempfile
@@ -264,23 +257,23 @@ folder = tempfile.mkdtemp()
 first_run = await live(train(four_by_two, folder, 40), steps=200)
 
 # %% first-run-read [markdown]
-# The folder now has a checkpoint, and the model is gone, because it existed only inside `train`.
-# The file is all that is left of the run.
+# The model existed only inside `train`, so it is gone now. All that is left of the run is the checkpoint in the folder.
 #
 # ## What is in the file?
 #
-# On the mesh, everything was there more than once. How much of that went into the file?
+# On the mesh, at least four devices held each number of the model.
+# How many of these copies went into the file?
 
 # %% predict-disk [markdown]
-# A model and its optimizer lie on eight devices, as 4 × 2.
-# Nearly all of their bytes are in matrices that are split into two halves, and each half lies on four devices.
-# They are saved. On one device, without a mesh, the model and the optimizer would take a certain number of bytes.
-# About how many times that number are in the data files?
+# A model trains with Adam on a mesh of 4 × 2.
+# Nearly all of the bytes of its weights and slots are in matrices that are split into two halves,
+# and four devices hold each half. Then the run saves a checkpoint.
+# About how many times as many bytes do its data files have as one whole copy of the weights and slots?
 #
 # - [ ] `0.5`
 #   This is what one device holds. But then half of each matrix would be missing.
 # - [x] `1`
-#   Each half is written once, by one of the four devices that hold it.
+#   Four devices hold each half, but only one of them writes it.
 # - [ ] `4`
 #   The mesh does hold each half four times. But the four are equal, so one of them is enough.
 # - [ ] `8`
@@ -297,26 +290,21 @@ for value in values.values():
 
 reveal("any_mesh-disk", round(on_disk / counted_once))
 
-# %% files-text [markdown]
-# Which files are these?
-
 # %% files
 for file in sorted(Path(folder).glob("ckpt-*")):
     kilobytes = file.stat().st_size / 1000
     print(f"{file.name:28} {kilobytes:4.0f} kB")
 
 # %% files-read [markdown]
-# The two large files have 346 kB each. Together that is three times the 231 kB of the weights,
-# so each weight and its two slots are there exactly once.
-# Device 0 wrote one of them. It has the left half of `W1`, the upper half of `W2`, their slots,
-# and the variables that aren't split, such as `b2`.
-# Device 1 wrote the other one, with the other halves.
-# Devices 2 to 7 wrote nothing, because they hold copies. The tiny data file has the step number
-# and the names of the program's objects.
+# The two large files have 346 kB each. Together they have 692 kB, three times the 231 kB of the weights. So the files hold everything exactly once: each weight, and its two slots.
+# Device 0 wrote one of the files, with the left half of `W1`, the upper half of `W2`, their slots,
+# and the variables that aren't split, such as `b2`. Device 1 wrote the other file, with the other halves.
+# Devices 2 to 7 hold copies of the same data, and wrote nothing.
+# The small data file has the step number and the names of the program's objects.
 #
-# The most interesting file is the last one. This **index** records each variable's full shape.
-# And for each stored piece, or *block*, it says which slice of the variable this is and which file holds it.
-# Let's ask it for the variables:
+# The last file is the **index**. For each variable, the index records the full shape.
+# For each stored piece, or *block*, it records which slice of the variable the block is, and which file holds it.
+# Let's list the matrices in the index:
 
 # %% index
 latest = newest(folder)
@@ -325,11 +313,11 @@ for key, shape in tf.train.list_variables(latest):
         print(key, shape)
 
 # %% index-read [markdown]
-# `W1` is listed with its global shape, 1,200 × 48, although no file has more than half of it.
-# What the index does *not* have is a mesh. It says neither that there were eight devices, nor that they were arranged as 4 × 2.
+# `W1` has its full shape here, 1,200 × 48, although no file has more than half of it.
+# And nowhere does the index mention a mesh. It doesn't know that there were eight devices, let alone that they stood as 4 × 2.
 #
-# So any mesh can come and take what it needs. That is called **resharding**.
-# Let's make two more meshes that will read `W1`, one of 2 × 4 and one of only three devices:
+# So a program on any other mesh can take what its devices need out of the blocks. That is called **resharding**.
+# Let's see what two more meshes need, one of 2 × 4 and one of only three devices:
 
 # %% more-meshes
 two_by_four_mesh = dtensor.create_mesh(
@@ -343,7 +331,8 @@ three_mesh = dtensor.create_mesh(
 three = make_layouts(axes, splits, three_mesh)
 
 # %% file-picture-text [markdown]
-# Here is `W1`, in the file and on the three meshes. Equal colors are equal data, and the numbers are devices:
+# Here is `W1` in the file, and on three meshes that read it.
+# Equal colors are equal data, and the numbers are devices:
 
 # %% file-picture
 from lessons.layouts.any_mesh.picture import file_picture
@@ -353,15 +342,15 @@ readers = [four_by_two["W1"], two_by_four["W1"], three["W1"]]
 file_picture((1200, 48), written, readers)
 
 # %% file-picture-read [markdown]
-# The first mesh gets back what it wrote. On 2 × 4, each device needs half of a stored half.
-# With three devices it gets interesting: the middle third lies across the border of the two blocks.
+# On 4 × 2, each device reads back a block as it was written. On 2 × 4, each device needs half of a block.
+# On three devices, the border between the two blocks runs through the middle third.
 # So device 1 needs the end of one block and the beginning of the other.
 #
 # **Exercise 1.** Be device 1.
-# Write `read_columns(stored, first, stop)`. It returns the columns from `first` up to, but not including, `stop`.
-# `stored` is a list of blocks, in any order. Each is a pair `(start, block)`:
+# Write `read_columns(stored, first, stop)`, which returns the columns from `first` up to, but not including, `stop`.
+# `stored` is a list of pairs `(start, block)`, in any order.
 # `block` is an array, and `start` is the number of its first column in the whole matrix, counted from 0.
-# Don't put the whole matrix together first: a device may be too small for it.
+# Don't put the whole matrix together first, because it may not fit on your device.
 # (The check includes a matrix too wide for memory, of which `stored` has only a few blocks.)
 
 
@@ -381,61 +370,42 @@ def read_columns(stored, first, stop):
 # %%
 check("any_mesh-columns", read_columns)
 
-# %% middle-text [markdown]
-# The next cell uses your function once the check has accepted it, and ours until then.
-# It cuts our initial `W1` into the two blocks of the file, and reads the middle third:
-
-# %% middle
-from course_lib import yours_or_ours
-
-read = yours_or_ours("any_mesh-columns", read_columns)
-left, right = values["W1"][:, :24], values["W1"][:, 24:]
-middle = read([(0, left), (24, right)], 16, 32)
-
-print(middle.shape)
-print(np.sum(middle != values["W1"][:, 16:32]), "numbers differ")
-
 # %% restore-text [markdown]
-# TensorFlow does this job for each device and each variable.
-# It is less frugal than our solution: to get a part of a block, it reads all of it. Does every number arrive?
-# We restore the file under the three meshes, and compare `W1` on each device with `W1` in the file.
-# To see the copies as they are, we look at them with `value()`, as in {lesson:one_step}:
+# TensorFlow does this job for each variable on each device.
+# It is less frugal than our solution: if a device needs a part of a block, TensorFlow reads the whole block.
+#
+# Does every number arrive? We restore the checkpoint on each of the three meshes, compare every device's part of `W1` with the file, and count the numbers that differ.
+# As in {lesson:one_step}, `value()` shows each device's copy as it is:
 
 # %% restore
 key = "model/weights/W1/.ATTRIBUTES/VARIABLE_VALUE"
 in_file = tf.train.load_variable(latest, key)
 
-
-def restored_W1(layouts):
+for name, layouts in [
+    ("4 x 2", four_by_two),
+    ("2 x 4", two_by_four),
+    ("three", three),
+]:
     model = Model(layouts)
-    status = tf.train.Checkpoint(model=model).read(latest)
+    status = tf.train.Checkpoint(model=model).restore(latest)
     status.expect_partial()  # we leave out the step number
-    return model.weights["W1"]
 
-
-def differing(layouts):
-    found = dtensor.unpack(restored_W1(layouts).value())
+    found = dtensor.unpack(model.weights["W1"].value())
     wanted = dtensor.unpack(shard(in_file, layouts["W1"]))
     count = 0
     for ours, theirs in zip(found, wanted):
         count += np.sum(ours.numpy() != theirs.numpy())
-    return count
-
-
-print("4 x 2:", differing(four_by_two))
-print("2 x 4:", differing(two_by_four))
-print("three:", differing(three))
+    print(f"{name}: {count}")
 
 # %% restore-read [markdown]
-# No number differs, on any device: `W1` is the same to the last bit.
-# We don't check the other variables this way: the run will go on from them, so its losses will show any mistake.
+# No number of `W1` differs on any device. For the other variables we leave the proof to the run itself. It goes on from them, so wrong values would show in its losses.
 #
 # ## Without a whole copy
 #
-# For our small network all this hardly matters.
-# But think of a matrix that was split because no device could hold it.
+# Our matrices are small, so a whole copy would do no harm.
+# But suppose that you split a matrix because no device can hold it.
 # If a device had to hold all of it for a moment, just to save it, the run would end there.
-# So let's save something bigger: 67 MB, split into eight shards on our 4 × 2.
+# Let's save a larger matrix, of 67 MB, in eight shards on our 4 × 2:
 
 # %% big
 layout = dtensor.Layout(["batch", "model"], four_by_two_mesh)
@@ -450,19 +420,19 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
     print(f"{file.name:25} {megabytes:4.1f} MB")
 
 # %% big-read [markdown]
-# Eight of the nine files have 8.4 MB: each device wrote one.
-# The other one is nearly empty, and has only the names of the program's objects.
-# So no file has the whole matrix, and no device had to hold it.
+# Each device wrote its own shard, in a file of 8.4 MB. (The ninth file has only the names of the program's objects.)
+# No file has the whole matrix, and no device had to hold it.
 #
-# Reading needs no whole copy either, as long as the stored *blocks* are small.
-# A device that needs a part of a block reads all of it, and a matrix that was saved under data parallelism is a single block.
-# So the danger lies in large blocks, not in large matrices.
+# Reading needs no whole copy either, as long as the blocks are small.
+# But a matrix that was saved under data parallelism is a single block,
+# and a device that needs a part of a block reads all of it.
+# So the danger is in large blocks, not in large matrices.
 
 # %% note-memory [markdown]
 # How much memory does it take?
 #
-# We measured it, with a matrix of 268 MB that was saved in eight blocks.
-# Here is the peak of the extra memory, summed over all eight devices. It varies from run to run:
+# We measured it with a matrix of 268 MB that was saved in eight blocks.
+# The table has the peak of the extra memory, summed over all eight devices. It varies from run to run:
 #
 # | | extra memory |
 # | --- | --- |
@@ -471,46 +441,37 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
 # | restoring into a different layout | 140 to 270 MB |
 # | for comparison: a whole copy on each device | 2,147 MB |
 #
-# A different layout took up to the size of one copy. Did some device hold one? The sum can't tell.
-# So we let a single device read its new shard of 34 MB. Its memory peaked at 67 to 84 MB, far below the whole matrix.
+# With a different layout, the sum reached the size of one whole copy. Did some device hold one?
+# We let a single device read its new shard of 34 MB. Its memory peaked at 67 to 84 MB, far below the whole matrix.
 # But when the matrix had been saved as a single block, reading it into eight shards took up to 670 MB.
 #
-# One process wrote the matrix, and another one restored it and looked at its own memory every half millisecond.
-# A shorter peak is missed, so take the figures as rough. A test of this course measures them again.
-# Eight virtual devices share the memory of one process, so the figures of the table are for all of them.
-# For one device alone, a process without a mesh read one shard with `tf.raw_ops.RestoreV2`, to which you can give a slice of a variable.
-#
-# TensorFlow's source shows that a device reads stored blocks in full (`BundleReader::GetSliceValue`):
-# a block that is exactly the wanted one is read in place, and any other is first read into memory of its own.
-# Each device also has its new shard for a moment beside the old one.
-# On GPUs, all of this would happen in the host's memory. That is untried here.
+# The figures are rough, because we looked at the memory only every half millisecond. A test of this course measures them again.
+# On GPUs, all of this would happen in the host's memory. We haven't tried that.
 
 # %% silence-heading [markdown]
 # ## Lost without a warning
 #
-# When a run moves, every variable of the new program has to find its value in the file.
-# `resume` has the guard of {lesson:a_run} for this: `assert_existing_objects_matched` raises an error
-# if a variable finds nothing, for example because its name has changed.
+# When a run moves, every variable of the new program has to get its value from the file.
+# `resume` checks that as in {lesson:a_run}: `assert_existing_objects_matched` raises an error
+# if a variable finds no value, for example because its name has changed.
 #
-# Is this guard enough? Suppose that, in the meantime, somebody has widened the hidden layer.
+# That isn't always enough. Suppose that somebody has widened the hidden layer since the last save.
 # In the file, `W2` has 48 rows, and in the new program it has 96. The shape of `b2` is the same in both.
-# To see which values we end up with, we fill the file with ones and the program with zeros:
+# We fill the file with ones and the program with zeros, to see which values the program ends up with:
 
 # %% silence
-saved = {
-    "W2": variable(np.ones((48, 2), "float32"), four_by_two["W2"]),
-    "b2": variable(np.ones(2, "float32"), four_by_two["b2"]),
-}
+stored_W2 = variable(np.ones((48, 2), "float32"), four_by_two["W2"])
+stored_b2 = variable(np.ones(2, "float32"), four_by_two["b2"])
 file_of_ones = tempfile.mkdtemp() + "/ones"
-tf.train.Checkpoint(**saved).write(file_of_ones)
+stored = tf.train.Checkpoint(W2=stored_W2, b2=stored_b2)
+stored.write(file_of_ones)
 
-program = {
-    "W2": variable(np.zeros((96, 2), "float32"), four_by_two["W2"]),
-    "b2": variable(np.zeros(2, "float32"), four_by_two["b2"]),
-}
+new_W2 = variable(np.zeros((96, 2), "float32"), four_by_two["W2"])
+new_b2 = variable(np.zeros(2, "float32"), four_by_two["b2"])
 
 # %% silence-first-text [markdown]
-# Now the program reads the file, and asks two guards whether all is well. Then it uses `W2`:
+# The new program reads the file. Then it calls our check and a second one, `assert_consumed`,
+# which raises an error if a value in the file was left unread. Then it uses `W2`:
 
 # %% silence-first tags=["error"]
 from course_lib import last_line
@@ -520,44 +481,44 @@ def sum_on_device_0(variable):
     return dtensor.unpack(variable.read_value())[0].numpy().sum()
 
 
-status = tf.train.Checkpoint(**program).read(file_of_ones)
+status = tf.train.Checkpoint(W2=new_W2, b2=new_b2).read(file_of_ones)
 status.assert_existing_objects_matched()
 status.assert_consumed()
 print("no complaint")
 
 try:
-    print(sum_on_device_0(program["W2"]))
+    print(sum_on_device_0(new_W2))
 except tf.errors.OpError as error:
     print(last_line(error))
 
 # %% silence-second-text [markdown]
-# Neither guard noticed. The error came later, when a tensor on a mesh was next used.
-# Its message is clear, but you get it only once. What do the variables hold now?
+# Both checks passed. The error came only when the program next used a tensor on a mesh.
+# The message is clear. But TensorFlow says it only once. Here are both variables again:
 
 # %% silence-second
-print("W2", sum_on_device_0(program["W2"]))
-print("b2", sum_on_device_0(program["b2"]))
+print("W2", sum_on_device_0(new_W2))
+print("b2", sum_on_device_0(new_b2))
 
 # %% silence-second-read [markdown]
-# Both sums are zero: these are the initial values, and this time there is no error.
-# Look at `b2`: its shape was right, and it still never got its ones!
+# This time there is no error, and both sums are zero: the variables still have their initial values.
+# Look at `b2`. Its shape was right, and it still never got its ones!
 # A single wrong shape costs you *every* variable that is read with it.
-# In a notebook, you would see the error, shrug, run the next cell, and train from the initial values without knowing it.
+# In a notebook, you would see the error, run the next cell, and train from the initial values without knowing it.
 #
-# Our `resume` calls `restore` instead of `read`. It waits for the values, so there the error comes at once.
-# But safety shouldn't depend on which of the two a program calls.
-# So compare the shapes first. The index has them, and reading it costs next to nothing:
+# Our `resume` calls `restore`, which waits for the values, so there the error comes at once.
+# (With ordinary variables, `read` itself raises an error.)
+# But safety shouldn't depend on whether a program calls `read` or `restore`, so compare the shapes first.
+# The index has them, and reading it costs next to nothing:
 
 # %% shapes
-here = list(program["W2"].shape)
+here = list(new_W2.shape)
 for key, shape in tf.train.list_variables(file_of_ones):
     if key.startswith("W2"):
         print(shape, "in the file,", here, "here")
 
 # %% shapes-read [markdown]
-# `resume` should do that for you, so we give it a guard of its own.
-# It compares the shape of each weight. (The slots have the same shapes.)
-# If a layer has grown or a weight was renamed, the program now stops before it restores anything, and says which weight it was:
+# We add this comparison to `resume`. It goes through the weights only, because the slots have the same shapes.
+# If a layer has grown or a weight was renamed, the program now stops before it restores anything, and names the weight:
 
 
 # %% resume-guarded
@@ -577,16 +538,11 @@ def resume(checkpoint, folder):
     status.assert_existing_objects_matched()
 
 
-# %% note-ordinary [markdown]
-# Does this happen without a mesh, too?
-#
-# No. With ordinary variables, on one device, `read` itself raises a `ValueError`.
-
 # %% trip-heading [markdown]
 # ## One run, four meshes and one device
 #
-# Now let's move the run, which has done 40 steps. First it moves to 2 × 4 for another 40.
-# Then it moves to a mesh of three dimensions, a cube of 2 × 2 × 2, for 40 more.
+# Now we move the run. It has done 40 steps on 4 × 2. It does 40 more on 2 × 4,
+# and then 40 on a cube, a mesh of 2 × 2 × 2.
 # The cube has a dimension `feature`, so it splits the 1,200 features as well:
 
 # %% cube
@@ -597,8 +553,8 @@ cube_mesh = dtensor.create_mesh(
 cube = make_layouts(axes, splits, cube_mesh)
 
 # %% trip-text [markdown]
-# What has to change in the call of `train`? Only its first argument.
-# We work on a copy of the folder, so you can run this cell again:
+# To move the run, we call `train` with the layouts of another mesh. Nothing else changes.
+# (The cell works on a copy of the folder, so you can run it again.)
 
 # %% trip
 import shutil
@@ -638,15 +594,13 @@ except tf.errors.OpError as error:
     print(last_line(error))
 
 # %% six-read [markdown]
-# Our checkpoint is not the problem: the weights would fit this mesh.
-# The problem is the *batch*: 64 rows can't be split into three equal shards.
-# You could train with batches of 63 or 66, but then it would be a different run, with different gradients.
-# If it is to stay the same run, the mesh has to fit the batch.
+# The weights would fit this mesh. The *batch* doesn't, because 64 rows can't be split into three equal shards.
+# With batches of 63 or 66 you could train, but the gradients would differ, so it would be a different run.
+# To continue the *same* run, the mesh has to fit the batch.
 #
-# **Exercise 2.** Find a mesh for the six devices on which the run can go on with batches of 64.
+# **Exercise 2.** Find a mesh of six devices on which the run can go on with batches of 64.
 # (There are several.) Write down its dimensions, as for `dtensor.create_mesh`.
-# Their names have to be values of `splits`:
-# `batch`, `feature` or `model`.
+# Take their names from the values of `splits`: `batch`, `feature` and `model`.
 
 # %% exercise-six
 # solution begin
@@ -657,11 +611,13 @@ six = [("batch", 2), ("model", 3)]
 check("any_mesh-six", six)
 
 # %% on-six-text [markdown]
-# Your mesh (or ours) takes the run from step 120 to 160.
-# For the last forty steps even the six devices are gone, and a single device finishes the run, without DTensor.
-# For comparison, we also train on one device from the start:
+# Your mesh takes the run from step 120 to 160. (Until the check accepts it, the cell uses ours.)
+# For the last 40 steps even the six devices are gone, and one device finishes the run, without DTensor.
+# For comparison, we also train all 200 steps on one device:
 
 # %% on-six
+from course_lib import yours_or_ours
+
 dims = yours_or_ours("any_mesh-six", six)
 six_mesh = dtensor.create_mesh(list(dims), devices=six_devices)
 on_six = make_layouts(axes, splits, six_mesh)
@@ -687,7 +643,7 @@ run_picture(moved, one, meshes_used)
 
 # %% run-picture-read [markdown]
 # Each dashed line marks a move, and the curve doesn't show it.
-# But the curve is a mean over twenty steps, and could hide a small jump. So let's compare the numbers, step by step:
+# But the curve is a mean over twenty steps, and could hide a small jump. So we compare the losses step by step:
 
 # %% same
 from course_lib import about
@@ -700,35 +656,32 @@ print(len(differences), "steps")
 print("largest difference", about(max(differences), 0, 1e-5))
 
 # %% same-read [markdown]
-# Two hundred steps, from mesh to mesh and finally on one device,
-# and every loss matches that of the run that never left its one device, up to rounding.
-# And the slots and the data? If one of them had been lost, the losses would differ by far more than that, as in {lesson:a_run}.
+# In all 200 steps, the run that moved has the same loss as the run that stayed on one device, up to rounding.
+# Had a move lost the slots, or the place in the data, the losses would differ by far more than rounding, as in {lesson:a_run}.
 #
-# So yes, a run can move. It keeps its weights, its slots and its place in the data.
+# So yes, a run can move. It takes along its weights, its slots and its place in the data.
 # The mesh was never a part of it.
 
 # %% note-order [markdown]
 # What else has to come along?
 #
-# The batches have to come along. `train` takes them in a fixed order from the step number, which is in the checkpoint.
-# If yours are shuffled, the order has to follow from a seed and the step, as in {lesson:a_run}.
-# If you draw dropout masks, they must not depend on the layout either.
+# The batches. `train` takes them in a fixed order from the step number, which is in the checkpoint.
+# If you shuffle, let the order follow from a seed and the step, as in {lesson:a_run}.
+# Dropout masks must not depend on the layout either.
+# The initial values may, because the checkpoint overwrites them.
 #
-# The initial values may depend on the mesh, since the checkpoint overwrites them.
-#
-# And if devices disappear in the middle of a step? That is the subject of {lesson:failures}.
+# {Lesson:failures} deals with devices that disappear in the middle of a step.
 
 # %% features-heading [markdown]
 # ## Split the features as well
 #
-# If a run can go anywhere, where should it go? Before we compare meshes, look at the one that is new, the cube.
-# Why would anybody split the features? Because a single example can be too large for a device.
+# If a run can go anywhere, which mesh should you choose? Let's first look at the new one, the cube, which splits the features.
+# You need that when a single example is too large for a device.
 # A medical scan of 512 × 512 × 512 voxels takes 0.54 GB in float32, and sixteen feature maps of that size take 8.6 GB.
-# The backward pass needs the feature maps of all layers. With ten such layers, they take 86 GB, more than the 80 GB of an A100.
-# Then you have to split the example itself.
+# The backward pass needs the feature maps of all layers. With ten such layers, they take 86 GB, and an A100 has 80.
 #
 # Our examples are rows of 1,200 features, and the cube splits each row in two.
-# TensorFlow's tutorial calls this scheme spatial parallelism, a word that elsewhere means images cut along their height or width.
+# TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) calls this **spatial parallelism**. (Elsewhere, the word means that images are split along their height or width.)
 # Here it is, drawn like the schemes in {lesson:splitting_the_model}:
 
 # %% scheme
@@ -742,12 +695,13 @@ spatial = Plan("spatial", spec, splits)
 Scheme(spatial, drawn, sizes)
 
 # %% scheme-read [markdown]
-# The columns of `x` and the rows of `W1` are split at the same place, since both have the axis `features`.
-# No device ever sees a whole review, or a whole column of `W1`. What do the devices have to exchange?
+# `x` and `W1` share the axis `features`, so the columns of `x` and the rows of `W1` are split at the same place.
+# No device has a whole review, or a whole column of `W1`.
 
 # %% predict-features [markdown]
-# On a mesh of `batch` 2 × `feature` 2 × `model` 2, `x` of shape (64, 1200) has the layout `[batch, feature]`,
-# and `W1` of shape (1200, 48) has `[feature, model]`: the first product of a network with one hidden layer.
+# A network with one hidden layer trains on a mesh of `batch` 2 × `feature` 2 × `model` 2.
+# In its first product, `x` of shape (64, 1200) has the layout `[batch, feature]`,
+# and `W1` of shape (1200, 48) has `[feature, model]`.
 # In a whole training step, forward and backward, how many bytes do the all-reduces over `feature` carry?
 # A number takes 4 bytes.
 #
@@ -757,9 +711,9 @@ Scheme(spatial, drawn, sizes)
 #   Only the first product sums over the features. A device has partial sums for 32 reviews and 24 hidden units:
 #   32 × 24 × 4 bytes.
 # - [ ] `57600` 57,600 bytes
-#   That is a device's shard of the gradient of `W1`. But that gradient is a sum over the reviews, so it goes over `batch`.
+#   That is a device's shard of the gradient of `W1`. But this gradient is a sum over the reviews, so its all-reduce runs over `batch`.
 # - [ ] `60672` 60,672 bytes
-#   That adds the gradient of `W1` to the sums of the first product. But the gradient sums over the reviews.
+#   That adds the gradient of `W1` to the sums of the first product. But the gradient is a sum over the reviews.
 
 # %% reveal-features
 from course_lib import collectives
@@ -768,9 +722,7 @@ cube_x = place(train_x[:64], cube["x"])
 cube_y = place(train_y[:64], cube["y"])
 step = np.float32(1)
 rate = np.float32(3e-3)
-found = collectives(
-    train_step, Model(cube), cube_x, cube_y, step, rate
-)
+found = collectives(train_step, Model(cube), cube_x, cube_y, step, rate)
 over_feature = 0
 for each in found:
     if "feature" in each.mesh_dims:
@@ -778,10 +730,10 @@ for each in found:
 reveal("any_mesh-features", over_feature)
 
 # %% lanes-text [markdown]
-# The backward pass has nothing to add up over the features:
+# In the backward pass, nothing is summed over the features:
 # each device computes the gradient of its own rows of `W1` from its own columns of `x`.
-# So this new split costs only 3,072 of the 61,232 bytes that a device sends in a step.
-# Walk through the step, and you meet three kinds of bands: one over `feature`, one over `model` for the logits,
+# So splitting the features costs only 3,072 of the 61,232 bytes that a device sends in a step.
+# Walk through the step, and you meet one all-reduce over `feature`, one over `model` for the logits,
 # and six over `batch`, for the four gradients, the loss and the accuracy:
 
 # %% lanes
@@ -790,28 +742,28 @@ from lessons.layouts.step_explorer import StepExplorer
 StepExplorer("spatial")
 
 # %% note-spatial [markdown]
-# What do others call spatial?
+# How are images and volumes split?
 #
-# The name comes from TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial).
-# Elsewhere the word means that images or volumes are split along their height, width or depth.
+# They are split along their height, width or depth.
 # [Hou and others](https://arxiv.org/abs/1909.03108) train on medical scans in this way.
-# There, a convolution at the edge of a device's shard needs the border of its neighbor's shard.
-# The devices exchange these borders, called *halos*, in each layer, and no sum is needed.
-# A dense layer has no neighbors. It sums over all features, so our devices add up instead.
+# A convolution at the edge of a shard needs the border of the neighbor's shard,
+# so in each layer the devices exchange these borders, called *halos*, and no sum is needed.
+# A dense layer sums over all features, so our devices add up partial sums instead.
 
 # %% which-heading [markdown]
 # ## Which mesh should you take?
 #
-# Let's compare three schemes on eight devices. For each of them, we want three numbers:
+# Let's compare three schemes on eight devices: data parallelism, our 4 × 2, and the cube.
+# For a step of each, we want three numbers:
 #
 # - the bytes that device 0 **holds**: its shards of `x`, of the weights and of the slots;
-# - the bytes that it **sends** in a step;
+# - the bytes that it **sends**;
 # - the **time** that sending takes.
 #
-# As in {lesson:splitting_the_model}, the time of a ring comes from the formula of {lesson:all_reduce},
-# here with the figures for eight A100s in one node:
+# The time comes from the ring formula of {lesson:all_reduce}, with its figures for eight A100s in one node.
+# The next two cells count these numbers. You know all their parts from earlier lessons, so they are folded:
 
-# %% ring
+# %% ring tags=["known"]
 LATENCY = 3.4e-6  # seconds
 BANDWIDTH = 240e9  # bytes per second
 
@@ -822,51 +774,28 @@ def ring_seconds(devices, num_bytes, bandwidth, latency):
     return messages * (latency + chunk / bandwidth)
 
 
-# %% costs-text [markdown]
-# The first number is counted on the model, and the other two on its collectives:
-
-# %% costs
-def bytes_held(model, x):
-    held = dtensor.unpack(x)[0].numpy().nbytes
-    for each in model.variables:
-        held += dtensor.unpack(each.read_value())[0].numpy().nbytes
-    return held
-
-
-def bytes_sent(found):
-    sent = 0
-    for each in found:
-        devices = each.group_size  # in one ring
-        sent += 2 * (devices - 1) * each.payload_bytes / devices
-    return sent
-
-
-def seconds_of(found):
-    seconds = 0
-    for each in found:
-        devices, payload = each.group_size, each.payload_bytes
-        seconds += ring_seconds(devices, payload, BANDWIDTH, LATENCY)
-    return seconds
-
-
-# %% three-costs-text [markdown]
-# Now one step under each scheme, with 64 and with 1,024 reviews:
-
-
-# %% three-costs
+# %% costs tags=["known"]
 def costs(layouts, rows):
     model = Model(layouts)
     x = place(train_x[:rows], layouts["x"])
     y = place(train_y[:rows], layouts["y"])
+    held = dtensor.unpack(x)[0].numpy().nbytes
+    for each in model.variables:
+        held += dtensor.unpack(each.read_value())[0].numpy().nbytes
+
     step = np.float32(1)
     rate = np.float32(3e-3)
-    found = collectives(train_step, model, x, y, step, rate)
-    return {
-        "held": bytes_held(model, x),
-        "sent": bytes_sent(found),
-        "seconds": seconds_of(found),
-    }
+    sent = 0
+    seconds = 0
+    for each in collectives(train_step, model, x, y, step, rate):
+        devices, payload = each.group_size, each.payload_bytes
+        sent += 2 * (devices - 1) * payload / devices
+        seconds += ring_seconds(devices, payload, BANDWIDTH, LATENCY)
+    return {"held": held, "sent": sent, "seconds": seconds}
 
+
+# %% schemes-text [markdown]
+# We count with 64 and with 1,024 reviews. First the bytes:
 
 # %% schemes
 meshes = {
@@ -882,9 +811,6 @@ for scheme, dims in meshes.items():
     of_64[scheme] = costs(layouts, 64)
     of_1024[scheme] = costs(layouts, 1024)
 
-# %% bytes-text [markdown]
-# First the bytes:
-
 # %% bytes-picture
 from lessons.layouts.any_mesh.picture import costs_picture
 
@@ -898,27 +824,24 @@ costs_picture(
 )
 
 # %% bytes-read [markdown]
-# With 64 reviews, most of what a device holds is weights and slots, so the more we split the model, the less it holds.
+# With 64 reviews, a device holds mostly weights and slots, so the more we split the model, the less it holds.
 #
-# With 1,024 reviews it is different: now the data-parallel scheme holds *least* of the three.
-# The batch has become larger than the model, and `batch` 8 splits it eight ways,
-# whereas on 4 × 2 two devices along `model` hold the same rows of `x`.
+# With 1,024 reviews, data parallelism holds *least*. The batch has become larger than the model,
+# and `batch` 8 splits it eight ways, whereas on 4 × 2 two devices along `model` hold the same rows of `x`.
 # So **split what is large**. If that is the model, split along `model` or `feature`.
 # If it is the batch, split along `batch`, or along `feature`, which splits `x` as well.
 #
-# And what is sent? Gradients are as large as the weights, however many reviews there are.
-# Under data parallelism there is hardly anything else, so the bar doesn't change.
-# Partial sums of activations grow with the batch. You see this in the spatial scheme, whose bar has grown from 61 to 111 kB.
-#
-# Do the bytes also tell us the time?
+# Now look at what a device sends. Gradients are as large as the weights, however many reviews there are.
+# Under data parallelism a device sends hardly anything else, so its bar doesn't change.
+# Partial sums of activations grow with the batch, so the bar of the spatial scheme grows from 61 to 111 kB.
 
 # %% predict-time [markdown]
-# Eight devices in one node train under one of three schemes.
-# Under `data`, a step takes 6 all-reduces in rings of eight, and a device sends 404,236 bytes.
-# Under `model` it takes 6 in rings of four and 1 in a ring of two, and a device sends 173,384 bytes.
-# Under `spatial` it takes 8 in rings of two, and a device sends 61,232 bytes.
+# Eight devices in one node can train a network under three schemes. In a step, a device sends
+# 404,236 bytes under `data`, in 6 all-reduces around rings of eight;
+# 173,384 under `model`, in 6 around rings of four and 1 around a ring of two;
+# and 61,232 under `spatial`, in 8 around rings of two.
 # The all-reduces run one after another.
-# Each message waits for a latency, and in that time the link could carry 816,000 bytes.
+# Each message waits for a latency, in which the link could carry 816,000 bytes.
 # Under which scheme do the all-reduces take the least time?
 #
 # - [ ] `data` data: it has the fewest all-reduces
@@ -926,7 +849,7 @@ costs_picture(
 # - [ ] `model` model: it is in the middle in both
 #   Six of its seven all-reduces go around a ring of four: 6 messages that wait for each other.
 # - [x] `spatial` spatial: it has the shortest rings
-#   The bytes take next to no time, so what counts is the messages that wait for each other.
+#   The bytes take next to no time, so count the messages that wait for each other.
 #   A ring of eight has 14, a ring of four 6, and a ring of two only 2.
 #   That makes 6 × 14 = 84 under `data`, 6 × 6 + 2 = 38 under `model`, and 8 × 2 = 16 under `spatial`.
 
@@ -946,37 +869,33 @@ costs_picture(
 )
 
 # %% time-read [markdown]
-# The bytes hardly matter.
-# The bars for 64 and for 1,024 reviews are practically the same: 84, 38 and 16 times 3.4 µs make 286, 129 and 54 µs.
-# Less than 2 µs are left for the bytes. All-reduces like these are **latency-bound**: the longer the ring, the slower, whatever it carries.
+# With 16 times as many reviews, the times are practically the same.
+# There are 84, 38 and 16 messages that wait for 3.4 µs each, which makes 286, 129 and 54 µs. The bytes add less than 2 µs.
+# Such all-reduces are **latency-bound**: the longer the ring, the slower, whatever it carries.
 # In a large network it is the other way round. There the bytes decide, and then the bars of *sent* tell you the time.
 
 # %% note-left-out [markdown]
 # What do these times leave out?
 #
-# They are computed, and they leave out two things.
+# They are computed, not measured. TensorFlow fuses small all-reduces over the same mesh dimensions ({lesson:faster}).
+# Fused, `data` needs two all-reduces, `model` three and `spatial` four. The times shrink to 97, 48 and 28 µs: the same order, closer together.
 #
-# TensorFlow fuses small all-reduces that run over the same mesh dimensions ({lesson:faster}).
-# Two are left under `data`, three under `model` and four under `spatial`, and the same formula gives 96.9, 48.4 and 27.5 µs. The order stays, but the three are closer.
-#
-# And a device also has to do the arithmetic. Under all three schemes, it does an eighth of the products with `W1`, which are most of it.
+# A device also has to do the arithmetic. Under all three schemes, it does an eighth of the products with `W1`, which are most of it.
 # The planner of {lesson:how_long} adds the arithmetic to the exchanges.
 
 # %% lab-heading [markdown]
 # ## The training lab
 #
-# Now try it yourself. The lab below trains with *your* functions, the ones above, under any mesh and any splits.
+# The lab trains with the functions that you ran above, under any mesh and any splits.
 # Before you run anything, its bars show what a device will hold (here with gradients and labels) and send.
 #
 # Choose *data parallel* and press **Run**. Choose *spatial parallel* and run again. The curves lie on top of each other,
 # and the lab tells you the largest difference.
 # Then raise the number of epochs, choose a finished run under *Start from*, pick another scheme, and press **Run**: the run moves.
-# The lab keeps its runs in the folder `training_lab`, beside this notebook.
-# They are still there when you restart the kernel, and you can resume them.
+# The lab keeps its runs in the folder `training_lab`, so you can resume them after you restart the kernel.
 #
 # And here is a puzzle. **With batches of 1,024, find a mesh and splits with which a device holds less than 900,000 bytes
-# (parameters, gradients, Adam's slots and its shard of the batch) and sends less than 300,000 in a step.**
-# None of the three schemes does it.
+# and sends less than 300,000 in a step.** None of the three schemes does it.
 
 # %% lab
 from lessons.layouts.any_mesh.lab import TrainingLab
@@ -994,12 +913,11 @@ TrainingLab(
 # %% note-puzzle [markdown]
 # The answer to the puzzle
 #
-# The names below are those of axes, not of mesh dimensions.
-# Take a mesh of 2 × 4, where the 2 splits `batch`, the 4 splits `features`, and `hidden` stays whole.
-# A device then holds 851,232 bytes and sends 205,648. No other plan does it.
+# Take a mesh of 2 × 4. The 2 splits the axis `batch`, the 4 splits the axis `features`, and the axis `hidden` stays whole.
+# No other plan does it.
 #
-# Why this one? A batch of 1,024 takes 4.9 MB, far more than all else, so it has to be split eight ways.
-# Both of its axes can be split, so there are four ways to do that:
+# A batch of 1,024 takes 4.9 MB, far more than all else, so you have to split it eight ways.
+# With its two axes, you can do that in four ways:
 #
 # | | a device holds | and sends |
 # | --- | --- | --- |
@@ -1008,42 +926,37 @@ TrainingLab(
 # | `batch` 2 × `features` 4 | 851,232 | 205,648 |
 # | `features` 8 | 740,128 | 344,064 |
 #
-# Splitting `features` splits `W1` as well, and all that belongs to it. But then the partial sums have to be added up, in longer and longer rings.
+# If you split `features`, you split `W1` as well, with its gradient and its slots.
+# But the devices have to add up the partial sums, in longer and longer rings.
 #
-# You could split `hidden`, too, along the dimension that already splits `batch`. A device would hold still less.
-# But then tensors have to be gathered along that dimension, and it sends more than 770,000 bytes.
-
-# %% own-text [markdown]
-# ## Your own network
-#
-# Now move a network of your own, say one with two residual connections.
-# ({Lesson:splitting_the_model} says which layouts the residual stream needs.)
-#
-# 1. Name its axes. The stream needs a layout on each mesh, too, so give it an entry in `axes`: `"stream": ("batch", "stream")`.
-#    On one device there is no layout, so skip the `relayout` there.
-# 2. Build the model from a dictionary of layouts, with slots for each weight.
-# 3. Predict the collectives of a step on 4 × 2, and then list them (the note below says how, without the course's library).
-# 4. Train on 4 × 2, in a program of its own. Save every 20 steps, and kill it with `kill -9` after one of the saves.
-# 5. Start it again on 2 × 4, and look at its first line. If it says step 1, the program found no checkpoint, and began anew.
-#    The losses alone would not tell you: they are right in both cases.
-# 6. Compare every loss with a run on one device that nobody killed. If they agree to 1e-5, you have moved a run.
-
-# %% note-listing [markdown]
-# How do you list collectives without the course's library?
-#
-# The plain program of {lesson:communication}, `communication.py`, lists them. Import it first, because it makes the eight devices.
-# Set `os.environ["DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"] = "1"` before you call anything,
-# because otherwise you see only fused all-reduces.
-# Then call `collectives_that_ran(mesh, function, *arguments)` with a plain function. It runs the step, so the weights change.
+# If the dimension that splits `batch` also splits `hidden`, a device holds still less.
+# But it has to gather tensors along that dimension, and sends more than 770,000 bytes.
 
 # %% plain-heading [markdown]
 # ## The plain program
 #
 # [`any_mesh.py`](../plain/any_mesh.py) is this lesson in one file that needs TensorFlow and NumPy alone.
-# It trains ten steps under each scheme in turn, and each goes on where the one before stopped.
-# If a loss differs from that of one device by 1e-5 or more, it ends with an error.
+# It trains ten steps under each scheme in turn, and each scheme goes on where the one before stopped.
+# If a loss differs from that of one device by 1e-5 or more, the program ends with an error.
 # Give it a folder and the names of schemes, and it goes on from what is in the folder:
 # `python any_mesh.py runs model spatial` today, `python any_mesh.py runs data` tomorrow.
+
+# %% note-own [markdown]
+# A project: move a network of your own
+#
+# Take a network with two residual connections. ({Lesson:splitting_the_model} says which layouts the residual stream needs.)
+#
+# 1. Name its axes. The stream needs a layout on each mesh, too, so add an entry to `axes`: `"stream": ("batch", "stream")`.
+#    On one device there is no layout, so skip the `relayout` there.
+# 2. Build the model from a dictionary of layouts, with slots for each weight.
+# 3. Predict the collectives of a step on 4 × 2, and then list them with the plain program of {lesson:communication}.
+#    Import `communication` first, because it makes the eight devices.
+#    Set `os.environ["DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"] = "1"`, or you will see only fused all-reduces.
+#    Then call `collectives_that_ran(mesh, function, *arguments)` with a plain function. It runs the step, so the weights change.
+# 4. Train on 4 × 2, in a program that saves every 20 steps, and kill it with `kill -9` after one of the saves.
+# 5. Start it again on 2 × 4. If its first line says step 1, the program found no checkpoint, and began anew.
+#    The losses alone would not tell you, because they are right in both cases.
+# 6. Compare every loss with a run on one device that nobody killed. If they agree to 1e-5, you have moved a run.
 
 # %% takeaways [markdown]
 # ## Takeaways
@@ -1052,9 +965,9 @@ TrainingLab(
 #   No device needs a whole copy, as long as the stored blocks are small.
 # - A run is its weights, its slots, its step and the order of its data. Compare the shapes before you restore:
 #   after `read`, TensorFlow's assertions let a wrong shape pass.
-# - Split what is large. When messages are small, latency dominates: keep the rings short.
+# - Split what is large. When messages are small, latency dominates, so keep the rings short.
 #
-# Your three weeks are not lost: tomorrow the run goes on with six devices.
+# Your three weeks are not lost. Tomorrow the run goes on with six devices.
 #
 # {Lesson:large_trainings} asks what the training runs of large models add to a step.
 
