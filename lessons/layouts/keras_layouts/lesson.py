@@ -1,14 +1,15 @@
 # %% [markdown]
 # # DTensor and Keras
 #
-# To split a Keras model over eight devices, you write down a few layouts, and Keras does the rest. Or so it seems.
+# You write down a few layouts, and Keras splits your model over eight devices. That is how it should work.
+# In this lesson, three models show you how it goes wrong.
 #
-# In this lesson we give layouts to three models, and each goes wrong in its own way. The first is never split, although its numbers are right.
-# The second is updated one step late, although its losses look healthy.
-# The third starts at a loss of 0.77, and one step later the loss is above 100, because we forgot one argument of the optimizer.
+# The first model computes the right numbers, but it is never split.
+# The second has losses that look healthy, but most of its updates come one step late.
+# The third starts at a loss of 0.77. One step later its loss is above 100, because we forgot one argument of the optimizer.
 #
-# Keras mentions none of the three mistakes. So you have to ask:
-# *how do you know that the layouts you asked for are used, and that the numbers are right?*
+# Keras reports none of these mistakes, nor a fourth that you'll meet at the end, in Keras 3.
+# So one question runs through the lesson: *how do you know that the layouts you asked for are used, and that the numbers are right?*
 #
 # **After this lesson you can**
 #
@@ -31,12 +32,12 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% data-text [markdown]
 # ## A Keras model on a mesh
 #
-# Two packages go by the name of Keras. **Keras 3** is what you get as `tf.keras` since TensorFlow 2.16,
-# and **tf_keras** is Keras 2, which lives on under this name for programs that need it.
-# We use tf_keras, because on TensorFlow it is the one that takes DTensor's layouts. You'll see at the end what Keras 3 does with them.
+# There are two packages called Keras. **Keras 3** is what `tf.keras` has meant since TensorFlow 2.16.
+# **tf_keras** is Keras 2, which lives on under this name for programs that need it.
+# We use tf_keras, because on TensorFlow it is the one that takes DTensor's layouts.
 #
-# The network is the usual one, 1,200 → 48 → 2, and so are the reviews, the mesh of 4 × 2
-# and the initial values. You know this cell, so it is folded:
+# The network has 1,200 features, 48 hidden units and two classes, as before.
+# The reviews, the mesh of 4 × 2 and the initial values haven't changed either. You know the next cell, so it's folded:
 
 # %% data tags=["known"]
 import numpy as np
@@ -69,9 +70,9 @@ rows_of_x = dtensor.Layout(["batch", WHOLE], mesh)
 rows_of_y = dtensor.Layout(["batch"], mesh)
 
 # %% mlp-text [markdown]
-# As a Keras model, our network is two dense layers. In Keras, the weight matrix of such a layer is called its *kernel*.
-# We pass the Keras package in as an argument, because later we'll build the same model with Keras 3.
-# Note that the function doesn't mention devices at all:
+# In Keras, this network is two dense layers. Keras calls the weight matrix of a dense layer its *kernel*.
+# The function below builds the model, and doesn't mention devices at all.
+# It takes the Keras package as an argument, because later we'll build the same model with Keras 3:
 
 # %% mlp
 import tf_keras
@@ -87,10 +88,12 @@ def mlp(keras):
 
 
 # %% layout-map-text [markdown]
-# The layouts come from outside. A **LayoutMap**, or map for short, is a dictionary from patterns to layouts,
-# and each pattern is meant to match the names of some variables.
-# In a `Sequential` model, the map's name for a variable is the layer's name, a dot, and the variable's name within the layer: `hidden.kernel`.
-# The model is split as in {lesson:splitting_the_model}: the first kernel by columns, the second by rows.
+# The layouts come from outside the model. A **LayoutMap**, or map for short, is a dictionary from patterns to layouts.
+# A variable gets the layout whose pattern matches its name.
+# In a `Sequential` model, this name is the layer's name, a dot, and the variable's name within the layer: `hidden.kernel`.
+#
+# We split the model as in {lesson:splitting_the_model}: the first kernel by columns, the second by rows.
+# Then we build it inside the map's `scope()`:
 
 # %% layout-map
 layout_map = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
@@ -111,29 +114,30 @@ model = split_mlp()
 show(model.layers[0].kernel)
 
 # %% kernel-read [markdown]
-# The kernel of `hidden` is split by columns into two blocks of 24 hidden units, A on the devices with even numbers and B on those with odd ones. The model didn't have to change.
-# `logits.bias` isn't in the map, so every device holds all of it.
+# The kernel of `hidden` is split by columns into two blocks of 24 hidden units.
+# The devices with even numbers hold block A, the devices with odd numbers block B.
+# The map has no pattern for `logits.bias`, so every device holds all of it. So far, Keras does what it should.
 
 # %% note-arguments [markdown]
-# Layouts as arguments, and batch normalization
+# What about other layers, and how do you save a split model?
 #
-# Many layers of tf_keras also take their layouts directly: `Dense(48, kernel_layout=…, bias_layout=…)`.
-# Then give a layer both layouts or neither: with one of the two, applying the gradients ends in an error.
-# `Embedding`, layer normalization and convolutions take such arguments, too, but no depthwise or separable convolution does.
+# Many layers of tf_keras also take their layouts as arguments: `Dense(48, kernel_layout=…, bias_layout=…)`.
+# Give both or neither: with one of the two, applying the gradients ends in an error.
+# Depthwise and separable convolutions take none. Without `set_random_seed`, a layer with layouts raises an error that asks for it.
 #
 # Batch normalization takes four: `gamma_layout`, `beta_layout`, `moving_mean_layout` and `moving_variance_layout`.
-# All four variables have one number for each channel, so they are split like the channels. In a map, one pattern does it:
-# `layout_map["normal.*"] = dtensor.Layout(["model"], mesh)` for a layer named `normal`.
+# Split them like the channels. In a map, `layout_map["normal.*"] = dtensor.Layout(["model"], mesh)` does that for a layer named `normal`.
+# In a class of your own, the map leads to an error about `ndim`, so pass the layouts as arguments there.
+# For images, add `fused=False`, because DTensor has no rule for the fused operation that is the default.
 #
-# For images, say `fused=False`. By default the layer then uses one fused operation, for which DTensor has no rule, and you get an error.
-# On inputs with two dimensions, such as ours, the default works.
-#
-# Without `set_random_seed`, a layer with layouts raises an error that asks for it.
+# `tf.train.Checkpoint(model=model)` saves a split model, and reads it back with the same layouts,
+# or into an ordinary model, made without a map ({lesson:save_and_serve}).
+# Saving in the format of Keras raises an error. For that, take the ordinary model.
 
 # %% two-layers-text [markdown]
 # ## A model that wasn't split
 #
-# Here is the same network once more, with the same map. Only this time it is written as a class:
+# Here is the same network as a class of our own, under the same map:
 
 
 # %% two-layers
@@ -153,7 +157,7 @@ with layout_map.scope():
 _ = by_class(shard(train_x[:64], rows_of_x))  # this makes its variables
 
 # %% held-text [markdown]
-# How much of each model does device 0 hold?
+# The class raised no error. To see whether it is split, we add up the bytes that device 0 holds of each model:
 
 
 # %% held
@@ -169,34 +173,33 @@ print("sequential", bytes_on_device_0(model))
 print("class     ", bytes_on_device_0(by_class))
 
 # %% held-read [markdown]
-# Device 0 holds half of the `Sequential` model, plus all 8 bytes of `logits.bias`, which isn't split.
-# The class isn't split at all: 230,984 bytes are the whole model. A model that is copied to every device computes the right numbers,
-# so no loss and no accuracy will ever tell you. You find out on the day the model ought to fit and doesn't.
+# Device 0 holds 115,496 bytes of the `Sequential` model: half of each split variable, and all 8 bytes of `logits.bias`.
+# Of the class it holds 230,984 bytes, and that is the whole model.
 #
-# The reason is a name. Both times the layer is called `hidden`, but a map doesn't always use the layer's name:
+# A model that is copied to every device still computes the right numbers, so no loss and no accuracy will tell you.
+# You find out on the day when the model should fit into memory and doesn't.
 #
-# | the model | a map looks for |
+# The cause is a name. We called the layer `hidden` both times, but in a class the map doesn't use the layer's name:
+#
+# | the layer | the map looks for |
 # | --- | --- |
-# | `Sequential`, or functional | the layer's name: `hidden.kernel` |
-# | a class of your own | the path of attributes: `first.kernel` |
+# | `Dense(48, name="hidden")` in a `Sequential` or functional model | the layer's name: `hidden.kernel` |
+# | `self.first = Dense(48, name="hidden")` in a class | the path of attributes: `first.kernel` |
 #
-# No pattern of our map matches `first.kernel`, and a variable without a match is copied to every device.
-# A misspelt pattern has the same effect in every model.
+# Our map has no pattern that matches `first.kernel`, and a variable without a match is copied to every device.
+# A misspelled pattern has the same effect in every model.
 #
-# So the only way to know whether your layouts are used is to look.
-# Print `weight.layout` for each weight, or better, assert how much a device holds.
+# So look at the variables of each model that you make. Print `weight.layout`,
+# or better, let an assertion fail when a device holds more bytes than it should.
 
 # %% note-names [markdown]
 # How does a map find its variables?
 #
-# It looks for a pattern that equals the variable's name. If there is none, it reads each pattern as a regular expression.
-# A pattern fits if it matches the beginning of the name. If several fit, the map takes the one that was added first.
-# A dot matches any character. The map never looks at `weight.name`, which is a different name, such as `hidden/kernel:0`.
+# The map first looks for a pattern that equals the variable's name. If there is none, it reads the patterns as regular expressions,
+# in which a dot matches any character, and takes the first one added that matches the beginning of the name.
+# It never looks at `weight.name`, which is a different name, such as `hidden/kernel:0`.
 #
-# We called the class for the first time outside `scope()`. That makes no difference, because a model remembers the map under which it was made.
-#
-# In a class, batch normalization fails under a map, with an error that speaks of `ndim`. Give the layers their layouts as arguments there.
-# Dropout and LSTM ask for `tf_keras.backend.experimental.enable_tf_random_generator`.
+# A model remembers the map under which it was made. So it doesn't matter that we first called the class outside `scope()`.
 
 # %% exercise-map-text [markdown]
 # **Exercise 1.** Here is a class with three layers, whose variables take 486,536 bytes:
@@ -214,13 +217,13 @@ print("class     ", bytes_on_device_0(by_class))
 #         return self.third(self.second(self.first(x)))
 # ```
 #
-# Write `small_enough(mesh)`. It returns a `LayoutMap` for this class, on a mesh of `batch` 2 × `model` 4, and keeps to two limits:
+# Write `small_enough(mesh)`, which returns a `LayoutMap` for this class. The mesh is `batch` 2 × `model` 4, and the map has to keep to two limits:
 #
-# - No device may hold more than 125,000 bytes of the variables. That is enough for a quarter of each large kernel, plus full copies of everything else.
+# - No device may hold more than 125,000 bytes of the variables. That is enough for a quarter of each large kernel and full copies of everything else.
 # - In a forward and backward pass with 64 reviews, split over `batch`, the collectives may carry at most 132,000 bytes.
-#   That is enough for the gradients, the loss and *one* more all-reduce, which adds up the second layer's output (32 × 64 numbers, 8,192 bytes). There is no room for another.
+#   That is enough for the gradients, the loss and *one* more all-reduce, which adds up the second layer's output: 32 × 64 numbers, or 8,192 bytes.
 #
-# The check makes the model under your map, counts what devices hold, and runs it.
+# The check makes the model under your map, counts the bytes that each device holds, and runs the model.
 
 
 # %% exercise-layout-map
@@ -237,10 +240,13 @@ def small_enough(mesh):
 check("keras_layouts-layout-map", small_enough)
 
 # %% step-text [markdown]
-# ## Updates that come one step late
+# ## Is the training step right?
 #
-# The layouts are used. But are the numbers right? Let's train, with a step written as you would write it for one device.
-# One `tf.function` computes the gradients and lets the optimizer apply them. Each model and optimizer gets its own function: an optimizer creates its slots in its first update, and a `tf.function` may create variables only in its first call:
+# The `Sequential` model uses our layouts. Now we train it, to see whether its numbers are right.
+# We write the step as we would for one device: one `tf.function` computes the gradients and lets the optimizer apply them.
+#
+# There is one complication. An optimizer creates its slots when it updates for the first time, and a `tf.function` may create variables only when it is called for the first time.
+# So each pair of a model and an optimizer gets a `tf.function` of its own:
 
 # %% step
 from course_lib import about, collectives, to_numpy
@@ -269,9 +275,8 @@ def one_function(model, optimizer):
 
 
 # %% collectives-given [markdown]
-# The optimizer is Adam, with two slots per variable.
-# In tf_keras you give an optimizer the mesh, `Adam(3e-3, mesh=mesh)`. Then each slot of Adam gets its variable's layout.
-# Does an update need any communication?
+# The optimizer is Adam, with two slots for each variable. In tf_keras you give an optimizer the mesh: `Adam(3e-3, mesh=mesh)`.
+# Each slot of Adam then gets the layout of its variable. Before we train, let's see what such a step has to exchange.
 
 # %% predict-collectives [markdown]
 # A network of two dense layers lies on a mesh of `batch` 4 × `model` 2. The reviews are split over `batch`, the hidden units over `model`.
@@ -300,24 +305,28 @@ found = collectives(step, x, y)
 reveal("keras_layouts-collectives", len(found))
 
 # %% merged-text [markdown]
-# The optimizer itself exchanges nothing, so what could go wrong? These are the six as TensorFlow wrote them down. Before it runs them, it fuses what it can:
+# These are the six as TensorFlow wrote them down. Before TensorFlow runs them, it fuses what it can.
+# `combine=True` lists what is left:
 
 # %% merged
 for each in collectives(step, x, y, combine=True):
     print(each)
 
 # %% adam-text [markdown]
-# The first all-reduce is for the logits and the second for the loss. The third carries all four gradients, 115,496 bytes and the padding of {lesson:faster}.
+# The first all-reduce is for the logits, and the second for the loss.
+# The third carries all four gradients: 115,496 bytes, and the padding of {lesson:faster}.
 #
-# In {lesson:from_scratch} you saw what fusing can do: the write has to wait for the fused sum, and the read that should follow it doesn't wait.
-# Does Adam read what it has just written? In tf_keras, its update is three lines:
+# In {lesson:from_scratch} you saw what fusing can do to an optimizer. The write to a slot has to wait for the fused all-reduce.
+# The read that should follow the write doesn't wait, so it returns the old value.
+# That harms any optimizer that reads back a slot it has just written. The Adam of tf_keras is one. Here is its update:
 #
 # 1. `m.assign_add((gradient - m) * (1 - self.beta_1))`
 # 2. `v.assign_add((tf.square(gradient) - v) * (1 - self.beta_2))`
 # 3. `variable.assign_sub((m * alpha) / (tf.sqrt(v) + epsilon_hat))`
 #
-# It does: lines 1 and 2 write the slots, and line 3 reads them back. In {lesson:from_scratch} that failed.
-# If it fails here as well, a variable is updated in the second of the two orders below, not in the first. The *sum* is the all-reduce of its gradient, and *all sums* is the fused one:
+# Lines 1 and 2 write the slots, and line 3 reads them back.
+# If the same thing happens here, the operations for one variable run in the second order below instead of the first.
+# Here *sum* is the all-reduce of this variable's gradient, and *all sums* is the fused all-reduce, which carries all four gradients:
 #
 # ```text
 # as written:  sum  write m  write v  read m  read v
@@ -326,7 +335,7 @@ for each in collectives(step, x, y, combine=True):
 #              └─ too early ─┘
 # ```
 #
-# Let's see whether it does.
+# The first step will show which of the two it is, because both slots begin at zero.
 
 # %% predict-late [markdown]
 # Adam moves a weight by `rate * m / (sqrt(v) + 1e-7)`, where `rate` comes from the learning rate of 0.003. Both slots begin at zero.
@@ -349,7 +358,7 @@ moved = np.abs(to_numpy(late.layers[0].kernel) - values["W1"]).max()
 reveal("keras_layouts-late", float(moved))
 
 # %% moved-text [markdown]
-# That was the kernel of `hidden`. Here are all four variables after this step:
+# So the reads do come too early for the kernel of `hidden`. Here are all four variables after this step:
 
 # %% moved
 for weight, initial in zip(late.weights, values.values()):
@@ -357,13 +366,14 @@ for weight, initial in zip(late.weights, values.values()):
     print(f"{weight.name:16}", about(distance, 0, 0.0031))
 
 # %% moved-read [markdown]
-# Three of the four haven't moved. As in {lesson:from_scratch}, only one is updated correctly, the one whose all-reduce was last.
-# Here that is the kernel of `logits`.
+# Three of the four haven't moved. Only the kernel of `logits` has, by 0.003, as it should.
+# As in {lesson:from_scratch}, the one variable that is updated correctly is the one whose all-reduce came last.
 #
-# In {lesson:from_scratch} we could write each variable once and never read it back. But this update belongs to tf_keras, and we can't rewrite it.
-# Nor is `fit` a way out, because it computes and applies the gradients in one function, too.
+# In {lesson:from_scratch} we changed the optimizer: it wrote each variable once, and never read it back.
+# This optimizer belongs to tf_keras, so we can't change it.
+# `fit` doesn't help, because it computes and applies the gradients in one function, too.
 #
-# What we can choose is *where* the update is applied. Let's give it a function of its own:
+# But we can choose where the update runs. We give it a function of its own:
 
 
 # %% two-functions
@@ -386,8 +396,16 @@ def two_functions(model, optimizer):
 
 
 # %% losses-text [markdown]
-# When `update` begins, every gradient has been added up. It has no all-reduce, so there is nothing in it to fuse.
-# Does that help? We take the same ten steps three times: on one device, on eight with one function, and on eight with two.
+# The sums are now in one function, and the slots in the other:
+#
+# ```text
+# compute:  all sums
+#
+# update:   write m  write v  read m  read v
+# ```
+#
+# `update` has no all-reduce, so TensorFlow finds nothing in it to fuse.
+# To see whether that helps, we take the same ten steps three times: on one device, on eight devices with one function, and on eight with two.
 # Each step has a new batch:
 
 
@@ -403,55 +421,54 @@ def losses_of(step, features, labels, on_mesh, size=64):
     return np.array(losses)
 
 
-# %% one-device
-few_x, few_y = train_x[:640], train_y[:640]
+# %% late-losses
 Adam = tf_keras.optimizers.Adam
+few_x, few_y = train_x[:640], train_y[:640]
 
 step = one_function(mlp(tf_keras), Adam(3e-3))
 on_one = losses_of(step, few_x, few_y, on_mesh=False)
 
-# %% late-losses
-late_step = one_function(split_mlp(), Adam(3e-3, mesh=mesh))
-late_losses = losses_of(late_step, few_x, few_y, on_mesh=True)
+step = one_function(split_mlp(), Adam(3e-3, mesh=mesh))
+in_one = losses_of(step, few_x, few_y, on_mesh=True)
 
-right_step = two_functions(split_mlp(), Adam(3e-3, mesh=mesh))
-right_losses = losses_of(right_step, few_x, few_y, on_mesh=True)
+step = two_functions(split_mlp(), Adam(3e-3, mesh=mesh))
+in_two = losses_of(step, few_x, few_y, on_mesh=True)
 
 # %% losses-table
 print("step     one device   one function  two functions")
 for at in range(10):
     row = f"{at + 1:4}"
-    for losses in [on_one, late_losses, right_losses]:
+    for losses in [on_one, in_one, in_two]:
         row += about(losses[at], 0.6, 0.75, digits=3).rjust(15)
     print(row)
 
 # %% late-read [markdown]
-# The columns `one device` and `two functions` agree in every row. So two functions are right, and a Keras model, split over eight devices, trains as on one.
+# The columns `one device` and `two functions` agree in every row.
+# So with two functions, a Keras model that is split over eight devices trains as on one.
 #
-# The column `one function` doesn't look wrong. Its losses go up and down with the batches, as they should, and it falls behind slowly: by 0.001 in step 2, and by 0.01 in step 10.
-# But three of the four variables are updated with the slots of the step before. That is no longer Adam, only something like it.
-# If you had no other run to compare with, would you notice?
+# The column `one function` looks healthy, too. Its losses go up and down with the batches, as they should,
+# and they stay near the right ones: 0.688 instead of 0.687 in step 2, and 0.694 instead of 0.683 in step 10.
+# But three of the four variables are updated with the slots of the step before, and that is no longer Adam.
+# Without a run on one device beside it, you wouldn't notice.
 
 # %% note-merging [markdown]
 # What else helps, and which optimizers are affected?
 #
 # You can turn fusing off, with the environment variable of {lesson:faster}.
-# Set it before the step is first called, and leave it set, because a batch of a different size makes TensorFlow trace the step again.
-# Then the step in one function is right with Adam and SGD, but not with Nadam.
+# Set it before you first call the step, and leave it set, because a batch of another size makes TensorFlow trace the step again.
+# Then one function is right with Adam and SGD, but not with Nadam.
 #
-# You can also leave `update` uncompiled. That's just as correct, only slower, since TensorFlow then launches each optimizer operation separately.
-# You need it for Adagrad and Nadam, and for an optimizer that clips each gradient by its own norm (`clipnorm`).
+# You can also leave `update` uncompiled. That's just as correct, only slower, because TensorFlow then launches each operation of the optimizer separately.
+# Adagrad and Nadam need this, and so does an optimizer with `clipnorm`, which clips each gradient by its own norm.
 #
-# Of eleven optimizers of tf_keras that we tried, only Lion was right in one function.
-# Even SGD has stale reads: the one of tf_keras keeps a slot, even without momentum.
-# Two functions cured SGD, Adam, AdamW, Adamax, RMSprop and Adadelta. With Adafactor, the losses on the mesh became NaN.
-#
-# With `use_ema=True`, the averages of the weights stay at their initial values on a mesh, and no error tells you.
+# We tried eleven optimizers of tf_keras. In one function, only Lion was right. Even SGD was wrong, because it keeps a slot even without momentum.
+# In two functions, SGD, Adam, AdamW, Adamax, RMSprop and Adadelta were right. With Adafactor, the losses became NaN.
 
 # %% small-text [markdown]
 # ## One missing argument
 #
-# Now for the loss above 100. It belongs to a smaller network, which has 20 features between 0 and 1:
+# The third model is the one whose loss goes from 0.77 to more than 100. It is smaller: it has 20 features, each between 0 and 1.
+# Its layers have the same names as before, so the same map splits it:
 
 # %% small
 small_x = np.random.default_rng(5).random((48, 20), "float32")
@@ -473,13 +490,13 @@ def split_small_mlp():
 
 # %% no-mesh-text [markdown]
 # We take three steps with `two_functions`, first on one device, then on eight.
-# On eight, we forget to give the optimizer its mesh. `Adam(0.01)` should have been `Adam(0.01, mesh=mesh)`:
+# On eight, the optimizer should be `Adam(0.01, mesh=mesh)`, but we forget the mesh:
 
 # %% no-mesh
 step = two_functions(small_mlp(), Adam(0.01))
 right = losses_of(step, small_x, small_y, on_mesh=False, size=16)
 
-step = two_functions(split_small_mlp(), Adam(0.01))
+step = two_functions(split_small_mlp(), Adam(0.01))  # no mesh
 wrong = losses_of(step, small_x, small_y, on_mesh=True, size=16)
 
 for at in range(3):
@@ -488,9 +505,10 @@ for at in range(3):
     print("eight", about(wrong[at], 0.5, 1000))
 
 # %% no-mesh-read [markdown]
-# After a single step, the loss has jumped above 100. How high it jumps differs from run to run, and so does the loss of step 3.
+# On one device, the loss falls from 0.77 to 0.75. On eight, it jumps above 100.
+# How high it jumps differs from run to run, and so does the loss of step 3.
 #
-# What has happened? Let's look at the first step alone, in a new run. How far has it moved each variable?
+# The first step has done the damage. Let's take it again with a new model, and see how far it moves each variable:
 
 # %% first-step
 small = split_small_mlp()
@@ -504,38 +522,35 @@ for weight, before in zip(small.weights, initial):
     print(f"{weight.name:16}", about(distance, 0, 800))
 
 # %% first-step-read [markdown]
-# In its first step, Adam moves a variable by the learning rate, here 0.01. The bias of `logits`, which isn't split,
-# has moved by something between 0.005 and 0.01. (It differs from run to run, and we'll see why in a moment.) So this one is about right.
+# In its first step, Adam should move a variable by the learning rate, here 0.01.
+# The bias of `logits`, the only variable that isn't split, comes close: in each run it moves by something between 0.005 and 0.01.
 #
-# The other three variables are split, but their slots aren't: without a mesh, every device holds all of each slot.
-# So before a slot can be updated, the whole gradient has to be gathered, and on a CPU a gather runs as an all-reduce.
-# Now even `update` has all-reduces, and TensorFlow fuses those too.
+# The other three variables are split, but without a mesh, their slots aren't: every device holds all of each slot.
+# To update a slot, a device now needs the whole gradient, so the gradient is gathered, once for each of the six slots.
+# On a CPU, a gather runs as an all-reduce. So now even `update` contains all-reduces, six of them. TensorFlow fuses them into a single one, which runs where the last of the six used to be.
+# By then, five of the six slots have already been read. Only the slot that came last is up to date when it is read. The distances tell you which one that is:
 #
-# The two kernels haven't moved, because both of their slots were read too early.
-# And the bias of `hidden` has moved by hundreds, more than ten thousand times as far as it should.
-# In the last prediction, "much further than 0.003, because of the division by 1e-7" was a wrong answer. Here it is what happened.
-# This bias was updated with a new `m`, and with a `v` that was still zero.
-
-# %% note-gathered [markdown]
-# Where do the hundreds come from?
+# | variable | its `m` | its `v` | it moves |
+# | --- | --- | --- | --- |
+# | kernel of `hidden` | read too early | read too early | not at all |
+# | bias of `hidden` | up to date | read too early | by hundreds |
+# | kernel of `logits` | read too early | read too early | not at all |
 #
-# In the first step, `m` is 0.1 times the gradient $g$. With a `v` of zero, the bias moves by $0.01 \cdot c_t \cdot 0.1\,g\,/\,10^{-7}$, which is $10{,}000\, c_t\, g$.
-# The largest gradient of this bias is 0.11, and Adam's bias correction $c_t$ ({lesson:from_scratch}) is 0.316 in step 1.
-# With this $c_t$, the bias moves by about 350.
-#
-# Three split variables have six slots, and the gradient is gathered once for each. TensorFlow fuses these six all-reduces at the place of the last one.
-# So one of the six slots is up to date when it is read, and the other five aren't.
-# You can tell which one from the result. A variable moves this far only if its `m` is new and its `v` still zero, and only the bias of `hidden` did.
+# For the two kernels, `m` was still zero, so they didn't move.
+# For the bias of `hidden`, `m` was new and `v` was still zero. So Adam divided by 1e-7 alone,
+# and the bias moved more than ten thousand times as far as it should.
+# In the last prediction, the division by 1e-7 was a wrong answer. Here it is what happened.
 
 # %% counted-text [markdown]
-# The missing mesh does something else, too. How many steps has the optimizer counted?
+# The missing mesh has a second effect. It shows in the number of steps that the optimizer has counted:
 
 # %% counted
 counted = int(optimizer.iterations)
 print("steps counted", about(counted, 1, 8, digits=1))
 
 # %% counted-read [markdown]
-# We took one step, and several are counted. (You may see any number up to 8.) With its mesh, each device has a counter of its own. Without it, all eight share one, and each adds 1:
+# We took one step, and the optimizer counted several. You may see any number up to 8.
+# With its mesh, an optimizer has a counter on each device. Without the mesh, all eight devices share one counter, and each of them adds 1:
 #
 # ```text
 # with mesh=mesh                   without
@@ -547,12 +562,13 @@ print("steps counted", about(counted, 1, 8, digits=1))
 # ```
 #
 # The devices don't wait for one another, so some additions get lost, and the count differs from run to run.
-# Adam computes its bias correction from this count, the factor $c_t$ of {lesson:from_scratch}.
-# A device that reads 8 gets a $c_t$ half as large as at 1, so everything moves half as far: the bias of `logits` by 0.005, and that of `hidden` by about 175.
-# That is why your losses differ from ours.
+# From this count Adam computes its bias correction, the factor $c_t$ of {lesson:from_scratch}.
+# A device that reads 8 gets a $c_t$ half as large as a device that reads 1, and moves everything half as far:
+# the bias of `logits` by 0.005, and the bias of `hidden` by about 175 instead of 350.
+# That is why your losses and distances differ from ours.
 #
-# So one missing argument has two effects: the slots are whole, and the counter is shared.
-# Let's put it in, and take the three steps again:
+# So one missing argument has two effects: the slots aren't split, and the counter is shared.
+# Let's put the argument in, and take the three steps again:
 
 # %% cured
 optimizer = Adam(0.01, mesh=mesh)
@@ -566,48 +582,44 @@ for at in range(3):
 print("steps counted", int(optimizer.iterations.numpy()))
 
 # %% cured-read [markdown]
-# These are the losses of one device, and three steps are counted as three.
-# And if you have no run on one device to compare with? Then look at the layouts, as you did with the model. An optimizer has a list of its variables, too:
+# These are the losses of one device, and the optimizer has counted three steps as three.
+#
+# You won't always have a run on one device to compare with. Then look at the layouts, as you did for the model.
+# An optimizer has a list of its variables, too:
 
 # %% slots
 for slot in optimizer.variables():
     print(f"{slot.name:24}", slot.layout.sharding_specs)
 
 # %% slots-read [markdown]
-# Every slot has the layout of its variable. (`iteration` is the counter, a single number, so there is nothing to split.)
+# Every slot has the layout of its variable. `iteration` is the counter, a single number, so there is nothing to split.
 # If you forget the mesh, these variables have no `layout`, and the loop ends in an `AttributeError`.
 #
 # So give every optimizer its `mesh=mesh`. Metrics have variables as well, and take the same argument.
-# Without it, a `SparseCategoricalAccuracy` that is updated in a compiled function counts too many: in our runs, between 640 and 2,048 of 256 reviews.
+# Without it, a `SparseCategoricalAccuracy` that is updated in a compiled function counts too many. In our runs, it was shown 256 reviews, and counted anything from 640 to 2,048.
 
 # %% note-no-mesh [markdown]
-# What if the step is one function, fusing is off, or the optimizer isn't Adam?
+# Where do the hundreds come from, and what changes with another step or optimizer?
 #
-# In one function, the same two things go wrong, and the losses jump in the same way.
+# In the first step, `m` is 0.1 times the gradient $g$. With a `v` of zero, the bias moves by $0.01 \cdot c_t \cdot 0.1\,g\,/\,10^{-7}$, which is $10{,}000\, c_t\, g$.
+# The largest gradient of this bias is 0.11, and $c_t$ is 0.316 in step 1, so the bias moves by about 350.
 #
-# Turning fusing off is not enough. The jump is gone then, but the counter is still wrong, and so are the losses.
+# In a step of one function, the losses jump in the same way.
+# With fusing off, the jump is gone, but the counter is still wrong, and so are the losses.
 #
-# Check other optimizers with the same loop. Slots that don't start at zero, such as Adagrad's, aren't split even if you pass the mesh.
-#
-# The optimizers of Keras 3 take no mesh at all. If you give one of them DVariables to update, in the function that computes the gradients,
-# it also reads its slots too early, and all devices share its counter.
-
-# %% note-saving [markdown]
-# How do you save a model that is split?
-#
-# `tf.train.Checkpoint(model=model)` writes it, and reads it back into a model with the same layouts
-# or into an ordinary one, made without a map ({lesson:save_and_serve}). `tf.saved_model.save` works, too.
-#
-# `get_weights` raises an error, and so does what calls it, such as saving in the format of Keras. For that, take the ordinary model.
+# Look at the slots of other optimizers, too. Slots that don't start at zero, such as Adagrad's, aren't split even if you pass the mesh.
+# With `use_ema=True`, the averages of the weights keep their initial values on a mesh, and no error tells you.
 
 # %% exercise-step-text [markdown]
 # **Exercise 2.** Now write a step that you could use, with gradient clipping by the global norm ({lesson:large_trainings}).
 # `tf.clip_by_global_norm(gradients, limit)` returns the clipped gradients and the norm.
 # Clip in the function that computes the gradients: the global norm needs all-reduces, and `update` is safe only as long as it has none.
 #
-# Write `make_step(model, optimizer)`. It returns a function `step(x, y)`, which takes one step with a global norm of at most 1 and returns the mean loss.
-# The check's model lies on eight devices, and its optimizer already has the mesh. The model has a layer of batch normalization, so call it with `training=True`.
-# The check takes three steps and compares losses and variables with one device.
+# Write `make_step(model, optimizer)`, which returns a function `step(x, y)`.
+# `step` takes one step, with gradients whose global norm is at most 1, and returns the mean loss.
+# The check's model lies on eight devices, and its optimizer already has the mesh.
+# The model has a layer of batch normalization, so call it with `training=True`.
+# The check takes three steps, and compares losses and variables with one device.
 
 
 # %% exercise-step
@@ -639,8 +651,8 @@ check("keras_layouts-step", make_step)
 # %% keras-3-text [markdown]
 # ## Which Keras takes layouts?
 #
-# Perhaps your model is written in Keras 3, and has to stay there. Keras 3 has a `LayoutMap` of its own.
-# Let's ask it for the same columns, split over `model`. (In its names, a slash stands where tf_keras has a dot.)
+# Perhaps your model is written in Keras 3, which has a `LayoutMap` of its own.
+# Its patterns have a slash where those of tf_keras have a dot. Let's ask it to split the same columns over `model`:
 
 # %% keras-3 tags=["versions"]
 import keras
@@ -666,45 +678,49 @@ except AttributeError as error:  # raised by Keras 3.13
     print(error)
 
 # %% keras-3-read [markdown]
-# The pattern matches the path of the kernel, and yet there is no DTensor, and no complaint.
-# That is a fourth mistake that raises no error. On TensorFlow, `ModelParallel` takes your layouts and does nothing with them.
+# The pattern matches the path of the kernel, but the kernel is no DTensor, and there was no error.
+# This is the fourth mistake. On TensorFlow, `ModelParallel` takes your layouts and does nothing with them.
+# Keras 3.13 ends in an `AttributeError` at this point, but Keras 3.15 says nothing.
 #
-# Keras 3 also runs on JAX. Is it better there? This notebook has no JAX, so we measured in advance:
-# tf_keras, Keras 3 on TensorFlow and Keras 3 on JAX each got layouts for a small network on a 4 × 2 mesh, and trained it.
+# Keras 3 also runs on JAX. This notebook has no JAX, so we measured in advance, on eight virtual CPUs.
+# Two dense layers got layouts on a mesh of 4 × 2, and were trained: with tf_keras, with Keras 3 on TensorFlow, and with Keras 3 on JAX.
 
 # %% table
 support = measured.load("keras_layouts-support").support
-rows = {}
-for row in [
+names = [
     "patterns",
     "unmatched_pattern",
     "training_step",
     "training_step_apart",
     "fit_arrays",
     "fit_dataset",
-]:
-    rows[row] = support[row]
-measured.table(rows)
+]
+measured.table({name: support[name] for name in names})
 
 # %% table-read [markdown]
-# The left column is this lesson in six lines. tf_keras splits the model, and a step in one function is wrong, but one that applies the gradients outside of it is right.
+# The left column is this lesson in six lines. tf_keras splits the model. A step in one function is wrong, and one that applies the gradients outside of it is right.
 # `fit` ends in an error if you give it arrays, because its batches then have no layouts.
-# With a data set whose batches do have layouts (`DTensorDataset`), it runs, but gives wrong values, because it computes and applies the gradients in one function.
+# With a `DTensorDataset` they have layouts, but `fit` gives wrong values, because it computes and applies the gradients in one function.
 #
-# In the middle nothing is ever split, and nothing is ever reported. On the right everything is split, and equals one device.
-# The second row holds for all three: none of them tells you that a pattern matches no variable. (A dash means that we didn't try that.)
+# In the middle column, nothing is split, and no error says so. In the right column, all training runs are split, and equal one device.
+# In the second row all three agree: none tells you that a pattern matches no variable. A dash means that we didn't try.
+# The page "Measured results" has all 16 rows, with the messages of the errors.
 #
 # This is our advice:
 #
-# - **You are free to choose.** Take Keras 3 on JAX.
-# - **You need TensorFlow.** Take tf_keras, with a training step in two functions.
+# - **You are free to choose.** Take Keras 3 on JAX. We tried only this small model there, so compare yours with one device.
+# - **You need TensorFlow.** Take tf_keras, with a training step in two functions. DTensor is experimental, and so is what tf_keras does with it.
+# - **Only the batch has to be split.** Take `tf.distribute` ({lesson:strategies}), which is simpler.
+#
+# Nothing in the table ran on a GPU or TPU. François Chollet, who wrote Keras, recommends JAX as well. Asked in 2024 whether to build on DTensor or on JAX,
+# he [answered](https://github.com/keras-team/keras/issues/19866) that JAX is "more mature and better optimized than DTensor."
 
 # %% note-stateless [markdown]
 # What if you need TensorFlow and a model in Keras 3?
 #
-# Its layers can compute on a mesh, if you write the update yourself. `model.stateless_call(weights, state, x)` runs a model with *values that you supply*,
-# and leaves its own variables alone. If you supply DVariables, the model computes with them, in their layouts.
-# So take the `Model` and the `train_step` of {lesson:any_mesh}, and replace a single function. `model_3` is your model in Keras 3:
+# Its layers can compute on a mesh if you write the update yourself, because `model.stateless_call` runs a model with values that you supply.
+# If you supply DVariables, the model computes with them, in their layouts.
+# So take the `Model` and the `train_step` of {lesson:any_mesh}, and replace one function. `model_3` is your model in Keras 3:
 #
 # ```python
 # def logits_of(weights, x):
@@ -713,35 +729,16 @@ measured.table(rows)
 #     return logits
 # ```
 #
-# The values come in the order of `model_3.trainable_variables`. When training is over, `model_3.set_weights` takes them back, and you have an ordinary Keras model again.
+# The values come in the order of `model_3.trainable_variables`. When training is over, `model_3.set_weights` takes them back.
 # You give up `fit` and the optimizers, whose `stateless_apply` Keras refuses on TensorFlow.
 #
 # We tried dense layers only, and their first ten losses were those of one device.
-# A layer with state of its own, such as batch normalization, needs its moving mean and variance in the second argument (here an empty list),
-# and `stateless_call` returns their new values as its second result. Assign them last, with the others.
-# Keras doesn't promise that any of this works, so compare the first steps of your model with one device.
-
-# %% note-table [markdown]
-# How far does the table go, and who else gives this advice?
-#
-# The table is about two dense layers on eight virtual CPUs. Nothing ran on a GPU or TPU.
-# The right column was measured with JAX 0.10, in an environment of its own; this notebook has no JAX.
-# There we trained with `fit` and with a step of our own, but didn't try larger models, other layers or several machines.
-#
-# DTensor is experimental, and so is what tf_keras does with it.
-# Keras 3.13 on TensorFlow ends in an `AttributeError` where 3.15 does nothing.
-# The page "Measured results" has all 16 rows, with the messages of the errors.
-#
-# François Chollet, who wrote Keras, recommends JAX as well. Asked in 2024 whether to build on DTensor or on JAX,
-# [he answered](https://github.com/keras-team/keras/issues/19866): "If you need a SDMP API, I 100% recommend JAX. It's more mature and better optimized than DTensor."
-# (He means SPMD: one program that runs on all devices.)
-#
-# If only the batch has to be split, TensorFlow has something simpler, `tf.distribute` ({lesson:strategies}).
+# Keras doesn't promise that this works, so compare your first steps with one device.
 
 # %% plain-heading [markdown]
 # ## The plain program
 #
-# [`keras_layouts.py`](../plain/keras_layouts.py) trains the tf_keras model on eight devices and on one, with TensorFlow, tf_keras and NumPy alone.
+# [`keras_layouts.py`](../plain/keras_layouts.py) trains the tf_keras model on eight devices and on one. It needs only TensorFlow, tf_keras and NumPy.
 # It ends with an error if a loss differs by 1e-5 or more, if device 0 holds more of the model than it should, if a slot isn't split, or if a metric miscounts.
 
 # %% takeaways [markdown]
