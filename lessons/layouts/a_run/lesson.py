@@ -1,22 +1,23 @@
 # %% [markdown]
 # # What does a training run need to survive?
 #
-# Meta trained Llama 3 on 16,384 GPUs. In 54 days of this training, it counted
-# [419 unexpected interruptions](https://arxiv.org/abs/2407.21783): one every three hours.
-# If each one had sent the run back to step 1, it would never have finished.
+# Meta trained Llama 3 on 16,384 GPUs. Over 54 days of this training, it counted
+# [419 unexpected interruptions](https://arxiv.org/abs/2407.21783): about one every three hours.
+# If each of them had sent the run back to step 1, it would never have finished.
 #
-# You may have a single machine, but it, too, will be rebooted in the middle of a run. Then one of three things happens.
+# One day, your own machine will reboot in the middle of a run, too. Then one of three things happens.
 # You lose a few minutes. You lose everything.
-# Or the run resumes with something missing, and nobody notices.
+# Or the run resumes with a part of it missing, and nobody notices.
 #
 # So *what does a training run need to survive?*
-# At the end of this lesson you kill a real training process while it works, and start it again.
-# Will it end with the same weights as a process that nobody killed? We will look at every bit.
+# To find out, you save a run, resume it, and then take away what you saved, one part after another.
+# At the end, you kill a real training process while it works, and start it again.
+# Will it end with the same weights as a process that nobody killed? We will compare the two saved files bit for bit.
 #
 # **After this lesson you can**
 #
-# - watch a run on reviews that it does not train on, and give it a learning-rate schedule;
-# - say what belongs to the state of a run, and see what happens if a part of it is lost;
+# - follow a run on held-out reviews, and give it a learning-rate schedule;
+# - name the parts of a run's state, and say what happens to a run that loses one of them;
 # - write a program that you can kill at any moment, even while it saves.
 #
 # **Time:** 30 minutes.
@@ -33,15 +34,16 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% [markdown]
 # ## A run that you can watch
 #
-# Before we kill a run, we need one worth killing: you can watch it, and you can trust its loss.
-# So we begin with reviews that are held out, and with a learning rate that falls.
+# Before we can kill a run, we need one.
+# Ours shuffles its reviews in each epoch, and lowers its learning rate from step to step.
+# After a restart, the shuffling and the learning rate both have to pick up where they were.
 #
-# We train the network of {lesson:whole_game} on its film reviews.
-# But this time 1,000 of the 8,100 reviews are **held out**: the network never trains on them.
-# They will tell us how good it is on reviews that it has not seen.
-# This is a *validation split*, and the 1,000 reviews are also called *validation data*.
+# We train the network of {lesson:whole_game} on the same made-up film reviews.
+# But this time 1,000 of the 8,100 reviews are **held out**: the network never trains on them,
+# so they tell us how good it is on reviews that it hasn't seen.
+# Such a set is called a *validation split*, or *validation data*.
 #
-# The layouts are those of data parallelism: eight devices share the rows of a batch, and each holds the whole model.
+# The layouts are plain data parallelism: the eight devices share the rows of a batch, and each holds the whole model.
 
 # %% data
 import numpy as np
@@ -78,13 +80,12 @@ layouts = {
     "b2": dtensor.Layout([WHOLE], mesh),
 }
 
-# %% forward-text [markdown]
-# The next three cells come from {lesson:whole_game}. They are folded; just run them.
-# Only the learning rate has changed. It was a constant there,
-# and here it is the last argument of `adam` and of `train_step`, so that each step can have its own.
+# %% model-text [markdown]
+# The model, Adam and the training step also come from {lesson:whole_game}. They are in the next cell, which is folded; just run it.
+# Only the learning rate has changed. It is now an argument of `adam` and `train_step`, so it can differ from step to step.
 
 
-# %% forward tags=["known"]
+# %% model tags=["known"]
 def logits_of(weights, x):
     hidden = tf.nn.relu(x @ weights["W1"] + weights["b1"])
     return hidden @ weights["W2"] + weights["b2"]
@@ -100,7 +101,6 @@ def adam(weight, mean, square, gradient, step, learning_rate):
     return weight, mean, square
 
 
-# %% step tags=["known"]
 @tf.function
 def train_step(model, x, y, step, learning_rate):
     with tf.GradientTape() as tape:
@@ -130,7 +130,6 @@ def train_step(model, x, y, step, learning_rate):
     return loss, tf.reduce_mean(hits)
 
 
-# %% model tags=["known"]
 def place(array, layout):
     if layout is None:
         return tf.constant(array)
@@ -155,12 +154,10 @@ class Model(tf.Module):
             self.weights[name] = variable(value, layout)
             self.means[name] = variable(zeros, layout)
             self.squares[name] = variable(zeros, layout)
-
-
 # %% rows-text [markdown]
-# Which reviews does a step get?
-# An epoch has 110 batches of 64, and each epoch shuffles the reviews anew.
-# Look at what this function needs to know: the step number, and nothing else. That will pay off later.
+# An epoch has 110 batches of 64 reviews. `rows_of` chooses the reviews of a step.
+# It seeds a random generator with the number of the epoch, so each epoch has its own order.
+# The epoch follows from the step number, its only argument, so a given step always gets the same reviews:
 
 
 # %% rows
@@ -176,8 +173,7 @@ def rows_of(step):
 
 
 # %% evaluate-text [markdown]
-# And how good is the model on the held-out reviews?
-# All eight devices work on this, too, with 125 reviews each:
+# `evaluate` computes the loss and the accuracy on the held-out reviews. Each of the eight devices takes 125 of them:
 
 
 # %% evaluate
@@ -193,10 +189,12 @@ def evaluate(model, layouts):
 
 
 # %% train-text [markdown]
-# Now the loop. `step` is an ordinary `tf.Variable` that counts the finished steps, so it begins at 0.
-# You give the loop two functions: `rate_of` chooses the learning rate of a step, and `order` chooses its reviews.
-# After each step the loop yields a record.
-# At the end of each epoch, and at the end of the run, it also evaluates the model and yields a second record, with the held-out loss. (The key is `test_loss`, because that is what the live plot expects.)
+# The training loop is a generator. After each step, it yields a record with the loss of the batch.
+# At the end of each epoch, and once more at the end of the run, it also evaluates the model and yields a second record, with the held-out loss.
+# The live plot expects this loss under the name `test_loss`.
+#
+# The loop counts the finished steps in `step`, an ordinary `tf.Variable`.
+# You also give it two functions: `rate_of` chooses the learning rate of a step, and `order` chooses its reviews.
 
 
 # %% train
@@ -228,39 +226,21 @@ def train(model, layouts, step, last_step, rate_of, order=rows_of):
             }
 
 
-# %% constant-text [markdown]
-# First we train for five epochs at a constant rate:
-
-# %% constant
-from course_lib import live
-
-
-def constant(_step, _last_step):
-    return np.float32(3e-3)
-
-
-constant_model = Model(layouts)
-step = tf.Variable(0, dtype=tf.int64)
-constant_run = await live(
-    train(constant_model, layouts, step, 550, constant), steps=550
-)
-
-# %% constant-read [markdown]
-# The loss on the batches falls and falls.
-# The held-out loss doesn't follow it. It is lowest after three epochs, then it rises a little, and falls again.
-#
-# The two losses part because the network begins to learn its 7,100 reviews by heart: it *overfits*.
-# And at this learning rate, the held-out loss doesn't settle.
-# So what would you report as the loss of this model? That depends on when you happened to stop.
-#
+# %% schedule-heading [markdown]
 # ## A learning-rate schedule
 #
-# A held-out loss settles more easily if the steps get smaller and smaller.
+# If the held-out loss bounces from epoch to epoch, the number you report depends on when you happened to stop. The bouncing dies down as the weights move less, so we lower the learning rate as we go.
 # A function that gives each step its learning rate is a **learning-rate schedule**.
-# Ours is a *linear decay*. It falls in a straight line, from 0.003 at the first step to almost zero at the last:
-
+# Ours is a *linear decay*: the rate falls in a straight line, from 0.003 at the first step to almost zero at the last.
+#
+# The rate has to be a NumPy number. TensorFlow would bake a Python number into the graph of `train_step` as a constant, and would have to trace the function again for every new rate, which is terribly slow.
+#
+# Let's train for five epochs, which are 550 steps:
 
 # %% falling
+from course_lib import about, live
+
+
 def falling(step, last_step):
     return np.float32(3e-3 * (1 - step / last_step))
 
@@ -272,14 +252,10 @@ falling_run = await live(
 )
 
 # %% compare-text [markdown]
-# Here are the held-out losses of both runs, after each epoch:
+# Here is the held-out loss after each epoch, in numbers:
 
 
 # %% compare
-from course_lib import about
-from lessons.layouts.a_run.picture import held_out_curves
-
-
 def losses_of(records, kind):
     losses = {}
     for record in records:
@@ -288,68 +264,32 @@ def losses_of(records, kind):
     return losses
 
 
-of_constant = losses_of(constant_run.epochs, "test_loss")
-of_falling = losses_of(falling_run.epochs, "test_loss")
-print("step  constant  falling")
-for number in of_constant:
-    left = about(of_constant[number], 0.28, 0.38, digits=3)
-    right = about(of_falling[number], 0.28, 0.38, digits=3)
-    print(f"{number:4}  {left:>8}  {right:>7}")
-
-held_out_curves(of_constant, of_falling)
+held_out_losses = losses_of(falling_run.epochs, "test_loss")
+for number in held_out_losses:
+    loss = about(held_out_losses[number], 0.28, 0.38, digits=3)
+    print("step", number, "held-out loss", loss)
 
 # %% compare-read [markdown]
-# With the schedule, the held-out loss settles at 0.30, and stays there for the last three epochs,
-# because the steps get smaller and smaller, and the weights move less and less.
-# Whichever of these three epochs you look at, you find 0.30: *that* is a loss to report.
-# Report the length of the schedule, too: a longer or shorter one would settle elsewhere.
+# After three epochs the held-out loss reaches 0.30 and stays there, so 0.30 is a number you can report.
+# Report the length of the schedule, too: with a longer or shorter one, the loss would settle somewhere else.
 #
-# As always, we compare with one device. It takes the first 100 steps of the same run:
-
-# %% one-device
-no_layouts = dict.fromkeys(layouts)  # ordinary tensors
-one_model = Model(no_layouts)
-step = tf.Variable(0, dtype=tf.int64)
-eight_losses = losses_of(falling_run.steps, "loss")
-
-differences = []
-# The rate falls as in 550 steps, but we stop after 100
-for record in train(one_model, no_layouts, step, 550, falling):
-    eight_loss = eight_losses[record["step"]]
-    differences.append(abs(record["loss"] - eight_loss))
-    if record["step"] == 100:
-        break
-print("difference", about(max(differences), 0, 1e-5))
-
-# %% one-device-read [markdown]
-# The 100 losses agree, up to rounding.
+# Meanwhile, the loss on the batches has fallen further, to about 0.2.
+# The network has begun to learn its 7,100 reviews by heart: it *overfits*.
 
 # %% note-best [markdown]
-# Can I trust the lowest held-out loss?
+# Does the schedule end overfitting?
 #
-# Not to the last digit. With 1,000 reviews, the standard error of this loss is about 0.02.
-# But all the losses in the table were measured on the same reviews, so the differences between them are more reliable than that.
-# On other reviews, all of them could be higher or lower by a hundredth or two.
-# And among many values, the lowest is always a little too good.
-# If you choose the best epoch or the best schedule by the held-out reviews, measure the model that you chose on the test data, once.
+# No. To limit it, stop when the held-out loss no longer falls (*early stopping*).
+# If you choose an epoch or a schedule by the held-out reviews, measure the model that you chose on the test data, once.
+# The lowest of many values always flatters the model a little. With 1,000 reviews, the standard error of this loss is about 0.02.
 #
-# A schedule doesn't end overfitting. Stopping when the held-out loss no longer falls (*early stopping*) does limit it.
-#
-# `data.load_imdb()` gives us a stand-in, whose reviews are made up. The page *Measured results* has both schedules on the real reviews of IMDB.
-
-# %% note-float32 [markdown]
-# Why is the learning rate a float32 of NumPy, and not a Python number?
-#
-# TensorFlow turns `train_step` into a graph once, and uses that graph for every NumPy number that you pass in.
-# Making the graph is called *tracing*. A Python number becomes a constant in the graph, so each new number needs a new graph:
-# 550 learning rates would take 550 graphs. The loss would be right, but the run would be terribly slow.
-# `train_step.experimental_get_tracing_count()` says how many there are.
+# The page *Measured results* has this schedule and a constant rate on the real reviews of IMDB.
 
 # %% warm-up-text [markdown]
-# **Exercise 1.** Many schedules begin with a **warm-up**.
+# **Exercise 1.** Many schedules begin with a **warm-up**, some steps in which the rate rises.
 # Write `warm_up(step, last_step)`, where `step` counts from 0.
-# In the first 50 steps, the rate rises in a straight line: 1/50 of 0.003 for step 0, then 2/50, up to the full 0.003 for step 49.
-# From step 50 on it falls in a straight line: at step 50 the rate is still 0.003, and at `last_step` it would be 0.
+# In the first 50 steps, the rate rises in a straight line: step 0 has 1/50 of 0.003, step 1 has 2/50, and step 49 has the full 0.003.
+# Then it falls in a straight line, from 0.003 at step 50 toward 0 at `last_step`.
 # Return a `np.float32`, as `falling` does.
 
 
@@ -369,10 +309,10 @@ check("a_run-warm-up", warm_up)
 # %% state-heading [markdown]
 # ## What is the state of a run?
 #
-# Now suppose that the process is gone, and with it everything that it had in memory.
-# What has to be on disk so that the next step comes out exactly as it would have?
+# Suppose that the process is gone, and with it everything that it had in memory.
+# What must be on disk for the next step to come out exactly as it would have without the crash?
 #
-# The step itself tells us. This is what goes into it, and what comes out:
+# Look at what goes into a step, and what comes out of it:
 #
 # ```
 # model ─────────────────────────────┐
@@ -381,10 +321,9 @@ check("a_run-warm-up", warm_up)
 #        └─ rate_of ─► learning_rate ┘
 # ```
 #
-# The next batch follows from the step number. The learning rate follows from the step number and `last_step`.
+# The next batch follows from the step number. So does the learning rate: it needs only the step number and `last_step`, which you pass to the program every time you start it.
 # So two things have to be on disk: `model` and `step`.
-# `last_step` isn't one of them: you pass the same value each time you start the program.
-# `step` is a single number. `model` needs a closer look.
+# `step` is a single number. Nearly all of the file is `model`.
 
 # %% predict-size [markdown]
 # A model has weights of 1 GB, and is trained with Adam.
@@ -413,32 +352,21 @@ for file in folder.glob("complete.data*"):
 weight_bytes = 4 * (1200 * 48 + 48 + 48 * 2 + 2)
 reveal("a_run-size", round(size / weight_bytes))
 
-# %% slots-text [markdown]
+# %% size-why [markdown]
 # What an optimizer keeps for each weight is called its **slots**, or *slot variables*.
-# Plain gradient descent has none. Momentum has one for each weight, and Adam has two: its running averages.
-# Our model holds them in `means` and `squares`. What do they look like?
-
-# %% slots
-for name in values:
-    mean = falling_model.means[name]
-    square = falling_model.squares[name]
-    same = mean.layout == square.layout == layouts[name]
-    print(name, mean.shape, square.shape, "same layout:", same)
-
-# %% slots-read [markdown]
-# Each slot has the shape of its weight. `Model` also gave it the same layout,
-# so if a weight is split over devices, its slots are split along with it.
-# With Adam, two thirds of the state is slots.
+# Plain gradient descent has none, and momentum has one for each weight.
+# Adam has two, its running averages, so two thirds of our state is slots.
+#
+# Our model holds them in `means` and `squares`, with the shape and the layout of their weight.
+# If you split a weight over devices, you split its slots along with it.
 #
 # ## Save it
 #
-# Now we know what to save: the step, and the model with its weights and slots.
-# This is exactly what we hand to `tf.train.Checkpoint`.
-# A `Checkpoint` has two pairs of methods. `write`, which we used above, and `read` take a name that you choose.
-# `save` numbers the checkpoints for you, and `restore` is its counterpart. Our loop uses the second pair.
-# `tf.train.CheckpointManager` writes them into a folder, as `ckpt-1`, `ckpt-2` and so on, and keeps the last three.
-# It also keeps a small file there, called `checkpoint`, which names the newest.
-# The function `newest` asks this file where to resume. We give it a function of its own because we will have to rewrite it:
+# `tf.train.Checkpoint` saves what we give it, and we give it the model and the step.
+# To measure the size, we called its method `write`, and chose a name for the file.
+# A run saves many times, so we let a `tf.train.CheckpointManager` choose the names: `ckpt-1`, `ckpt-2` and so on.
+# It keeps the last three, and writes the name of the newest into a small file, `checkpoint`.
+# From that file, `newest` finds out where to resume:
 
 
 # %% newest-named
@@ -450,17 +378,10 @@ def newest(folder):
 
 
 # %% save-text [markdown]
-# Now we restore before the loop that we have, and save inside it, after each evaluation:
+# `train_and_save` runs our loop.
+# Before the first step, it restores the newest checkpoint, if there is one. After each evaluation, it saves.
 #
-# ```python
-# for record in train(model, layouts, step, last_step, falling):
-#     yield record
-#     if "test_loss" in record:
-#         manager.save()
-# ```
-#
-# We also have to save when you press **Stop**. It makes `live` close our generator:
-# Python raises `GeneratorExit` inside it, at the `yield` where it is waiting.
+# It also saves when you press **Stop**. Stop makes `live` close our generator, and Python then raises `GeneratorExit` at the `yield` where the generator is waiting.
 # At that point a step is complete, so we catch the exception, save, and raise it again:
 
 
@@ -490,7 +411,7 @@ def train_and_save(model, layouts, last_step, folder):
 
 # %% stoppable-text [markdown]
 # Try it. Run the next two cells, and press **Stop** before the second one ends.
-# Then run the cell `history = await live(...)` again: a new model takes over, and the curve goes on.
+# Then run that one, `history = await live(...)`, again: a new model takes over, and the curve goes on.
 
 # %% stop-folder
 stop_folder = tempfile.mkdtemp()
@@ -501,8 +422,8 @@ run = train_and_save(Model(layouts), layouts, 180, stop_folder)
 history = await live(run, history, steps=180)
 
 # %% exactly-text [markdown]
-# After a Stop, the curve shows no seam. But would you see one?
-# Let's be strict. We leave one run of 180 steps alone, close another after step 150, as Stop would do, and resume it:
+# The curve shows no seam where you stopped it, but a small seam would be hard to see. So let's compare numbers.
+# We leave one run of 180 steps alone. We close another after step 150, as Stop would do, and resume it. S is its save:
 #
 # ```
 # alone     1 ────────────────── 180
@@ -525,7 +446,8 @@ for record in run:
 run.close()
 
 # %% resumed-text [markdown]
-# Now a new model resumes from what the closed run has saved. How far is it from the model that was left alone?
+# Now a new model resumes from what the closed run has saved.
+# Then we compare its final weights with those of the run we left alone:
 
 
 # %% resumed
@@ -553,16 +475,16 @@ print("goes on with step", resumed[0]["step"])
 print("difference", largest_difference(resumed_model, alone_model))
 
 # %% resumed-read [markdown]
-# The difference is zero. Between one device and eight there was rounding. Here there is none:
+# The difference is zero. There isn't even the rounding that {lesson:one_step} found between one device and eight:
 # the same machine did the same computations in the same order, from the same numbers.
 #
 # ## Leave something out
 #
-# How much of this did we need? Let's leave out a part of the state, and see whether we get an error.
+# Did we have to save all of this? Let's leave out one part at a time, and see whether anything complains.
 #
-# Suppose somebody saved only the weights, and now you want to continue training from them.
-# A checkpoint finds a variable by its path, such as `model.weights["W1"]`,
-# so a module with the weights alone must have an attribute `weights`, too:
+# We start with the slots. Suppose somebody saved only the weights, and you want to continue training from them.
+# A checkpoint finds a variable by its path, such as `model.weights["W1"]`.
+# To save the weights alone under the same paths, we put them in an empty module, again as `weights`:
 
 # %% missing tags=["error"]
 from course_lib import last_line
@@ -585,11 +507,12 @@ except AssertionError as error:
 
 # %% missing-read [markdown]
 # The eight variables without a value are the slots.
-# `train_and_save` makes this check right after it restores, and here you see why.
-# Without this check, the slots would stay at zero and the run would carry on, with no warning at all.
+# `train_and_save` calls the same assertion right after it restores.
+# Without it, the slots would stay at zero and the run would carry on, with no warning at all.
 #
-# But the assertion has a blind spot. It checks the variables that you gave to the `Checkpoint`, and it can't know what you forgot.
-# What if you never gave it the slots?
+# But the assertion only checks the variables that you gave to the `Checkpoint`.
+# So let's forget to give it the slots, and resume from step 150 of the closed run.
+# Its file does have slots. `expect_partial()` says that we leave a part of the file unread on purpose:
 
 # %% slots-lost
 closed_at_150 = newest(closed_folder)
@@ -626,9 +549,8 @@ for number in lost_losses:
 reveal("a_run-slots", same)
 
 # %% slots-lost-text [markdown]
-# From the second step on, it is a different run. Would you have seen it in the curve? We will look at the curves soon.
-# Before that, let's lose the step, and then the order of the data.
-# Without the step, the `Checkpoint` gets only the model, and the run counts from 1 again.
+# From the second step on, it is a different run. Before we look at its curve, let's lose the step instead, in another run.
+# Here the `Checkpoint` gets only the model, so the run counts from 1 again:
 
 # %% step-lost
 without_step = Model(layouts)
@@ -639,9 +561,10 @@ step = tf.Variable(0, dtype=tf.int64)
 step_lost = list(train(without_step, layouts, step, 180, falling))
 
 # %% order-lost-text [markdown]
-# And the order of the data?
-# Many programs shuffle with a random generator that is made when the process starts.
-# After a restart it begins anew, so the first batch of the first epoch comes once more:
+# Last, we lose the order of the data.
+# Many programs shuffle with a random generator created at startup.
+# After a restart, the generator begins anew, and the first batch of the first epoch comes once more.
+# To imitate that, we subtract the 150 steps that are already done, so step 151 gets the first batch again:
 
 
 # %% order-lost
@@ -674,13 +597,13 @@ lost_curves(
 )
 
 # %% lost-curves-read [markdown]
-# If you saw only one of these curves, would you be suspicious?
-# Without the slots, the losses are nearly the right ones.
+# If you saw only one of these curves, you would hardly be suspicious.
+# Without the slots, the losses are almost right.
 # Without the order, the run sees different batches, so its ups and downs fall in different places.
 # And the run that lost its step even looks better than the right one.
-# It counted from 1 again, so by now it has trained for 150 steps more. Only the step number gives it away.
+# It counted from 1 again, so by the time it reaches "step 151", it has really trained for 300 steps.
 #
-# And the weights? For each of the three runs, the table has the step with which it began,
+# Here are the first step of each of the three runs,
 # and the largest difference between its final weights and the right ones:
 
 
@@ -698,25 +621,26 @@ row("step", step_lost, without_step)
 row("order", order_lost, without_order)
 
 # %% lost-table-read [markdown]
-# Without the step, a weight is off by about 0.13, without the slots by 0.013, and without the order by 0.007.
-# In all three, the weights are not those of the run that you started.
-# Nobody could repeat such a run from its program.
+# The worst weight is off by about 0.13 without the step, by 0.013 without the slots, and by 0.007 without the order.
+# None of the three ended with the weights that the original run would have reached, and nobody can reproduce the weights they did reach by running the program.
+# Only one run shows that something is wrong: without the step, it began with step 1.
 #
-# Would a check have helped? The slots and the step are in the file. So if you call `status.assert_consumed()`
-# instead of `expect_partial()`, the run stops, because a value in the file was left unread.
-# For the order of the data we did call it, and it said nothing. It can't notice the absence of something that was never saved.
+# An assertion could have caught two of these mistakes. The slots and the step are in the file.
+# Call `assert_consumed()` in place of `expect_partial()`, and it raises an error, because a value in the file was left unread.
+# (`train_and_save` can do without it, since it restores the same two objects that it saves.)
+# The run without the order did call `assert_consumed()`, and got no error, because the order had never been in the file.
 #
 # So the state of a run has four parts:
-# **the weights, the slots, the step, and the order of the data.** The first two are our `model`, the third is our `step`.
-# The fourth is nowhere in our checkpoint, because `rows_of` computes it from the third.
+# **the weights, the slots, the step, and the order of the data.** The first two are our `model`, and the third is our `step`.
+# We don't have to save the fourth, because `rows_of` computes it from the third.
 
 # %% note-order [markdown]
 # What if my data comes from a pipeline of tf.data?
 #
 # Its iterator has a position and a shuffle buffer, and both belong to the state.
-# A `tf.data` iterator can go into a `tf.train.Checkpoint`, like a variable. Its shuffle buffer is saved with it, so the file can become large.
-# (That of a `DTensorDataset` can't, as {lesson:one_step} said.)
-# Or do as we do: shuffle with a seed that follows from the number of the epoch, and skip what is done.
+# You can give the iterator to a `tf.train.Checkpoint`, like a variable, unless it is that of a `DTensorDataset` ({lesson:one_step}).
+# With the shuffle buffer, the file can become large.
+# Or you do as we do: shuffle with a seed that follows from the number of the epoch, and skip what is done.
 #
 # A network with dropout has one more part, its random numbers. They, too, can follow from the step.
 
@@ -724,30 +648,27 @@ row("order", order_lost, without_order)
 # ## Killed while it saves
 #
 # A process that is killed by `SIGKILL` runs neither its `except` nor its `finally`. It is simply gone.
-# That is how the operating system ends a process when memory runs out.
-# So what if the kill comes in the middle of a save? Let's first see what saves leave behind, in the folder of the run that went on:
+# The operating system uses this signal when memory runs out, and the kill may come in the middle of a save.
+# To see what can go wrong then, we first list the files of complete saves, in the folder of the resumed run:
 
 # %% files
 for file in sorted(Path(resumed_folder).iterdir()):
     print(file.name)
 
 # %% files-read [markdown]
-# There are three checkpoints: one after the epoch, one at the Stop after step 150, and one at the end.
-# Each has an index, which says what is where ({lesson:any_mesh} looks into it), and here two files of data:
-# one for the variables on the mesh, and a small one for the rest, such as the step.
-# These files are written one after another.
+# There are three checkpoints: one from the end of the epoch, one from step 150, where we closed the run, and one from the end of the run.
+# Each consists of an index, which says what is stored where ({lesson:any_mesh} opens one), and of data files, here two.
+# TensorFlow writes these files one after another.
 #
-# You would expect `checkpoint` to be written last, once everything else is in place.
-# With ordinary variables it was, every time we looked.
+# You would expect it to write `checkpoint` last, when everything else is in place.
 # But with variables on a mesh, TensorFlow 2.21 often writes it *before* the index:
 #
 # ```
 # data of ckpt-3  ──►  checkpoint: "ckpt-3"  ── ✗ ──►  ckpt-3.index
 # ```
 #
-# Kill the process at the ✗, and `checkpoint` names a checkpoint that isn't there.
-#
-# We don't have to wait for such an accident. We copy the folder, and take away the newest index.
+# If the process is killed at the ✗, `checkpoint` names a checkpoint that has no index.
+# We don't have to wait for such an accident. We copy the folder, and delete the newest index.
 # Then `ckpt-3` is *torn*: a part of it is missing.
 
 # %% torn tags=["error"]
@@ -762,26 +683,21 @@ except tf.errors.NotFoundError as error:
     print(last_line(error).split(" at ")[0])
 
 # %% torn-read [markdown]
-# The run does not start any more, although `ckpt-2` is still in the same folder, and complete.
+# The run doesn't start anymore, although `ckpt-2` is still in the folder, and complete.
 # If this happens at night, a job that restarts itself will fail again and again until the morning.
+#
+# TensorFlow's own `tf.train.latest_checkpoint` returns `None` for this folder, as it does for an empty one, and logs an error.
+# A program that asks it would start again from step 1, and lose everything.
 #
 # So don't trust the file `checkpoint`. Look for yourself which checkpoints are *complete*.
 
-# %% note-latest [markdown]
-# What does TensorFlow's own latest_checkpoint do here?
-#
-# It returns `None`, as it does for an empty folder, and logs an error.
-# A program that asks it would start again from step 1, and lose everything.
-#
-# Without a mesh, the file `checkpoint` was written last whenever we looked.
-# So a program such as that of {lesson:failures} can ask `latest_checkpoint`.
-
 # %% newest-text [markdown]
 # **Exercise 2.** Write `newest(folder)` again, now without the file `checkpoint`.
-# It returns the path of the newest checkpoint that is complete, such as `folder + "/ckpt-12"`, or `None` if there is none.
-# After a kill, a checkpoint is complete if its index can be read, since of the files `ckpt-N` the index is written last.
-# `tf.train.list_variables(path)` reads it. If it can't, it raises a `tf.errors.OpError`.
+# It returns the path of the newest complete checkpoint, such as `folder + "/ckpt-12"`, or `None` if no checkpoint is complete.
 # The numbers in the names say which is newer.
+#
+# Of the files `ckpt-N`, TensorFlow writes the index last. So after a kill, a checkpoint is complete if its index can be read.
+# `tf.train.list_variables(path)` reads the index, or raises a `tf.errors.OpError`.
 
 
 # %% exercise-newest
@@ -805,7 +721,7 @@ def newest(folder):
 check("a_run-newest", newest)
 
 # %% newest-again-text [markdown]
-# If your function is right, the lesson goes on with it, otherwise with ours. Here is the torn folder once more:
+# If your function passes, the rest of the lesson uses it; otherwise it uses ours. We try it on the torn folder:
 
 # %% newest-again
 from course_lib import yours_or_ours
@@ -819,26 +735,15 @@ print("goes on with step", next(run)["step"])
 run.close()
 
 # %% newest-again-read [markdown]
-# The run resumes from `ckpt-2`, which was saved after step 150. The torn one costs 30 steps, not the whole run.
-# A checkpoint also records how many saves there have been. So the next save is `ckpt-3` again, and replaces the torn one.
-
-# %% note-async [markdown]
-# Can the run go on while it saves?
-#
-# Yes. `manager.save(options=tf.train.CheckpointOptions(enable_async=True))` copies the variables to ordinary ones,
-# returns, and lets a thread of its own write the files.
-# We tried it with DVariables, whole and split, and changed them as soon as `save` had returned.
-# What was restored was the state at the call of `save`, to the last bit.
-# Such a checkpoint has a single file of data, even if the variables are split.
-# So the process needs memory for a copy of the whole state.
-# Before it ends, call `checkpoint.sync()`, which waits for the last save.
+# The run resumes from `ckpt-2`, which was saved after step 150. The torn checkpoint costs 30 steps, not the whole run.
+# A checkpoint also records how many saves there have been, so the next save is called `ckpt-3` again, and replaces the torn one.
 
 # %% note-power [markdown]
 # What about a power failure?
 #
-# `save` hands the files to the operating system, and does not wait until they are on the disk.
+# `save` hands the files to the operating system without waiting for them to reach the disk.
 # A killed process loses nothing that way, but a machine without power can lose a part of the newest files.
-# Then the index may be there while the data is torn. Our `newest` does not see that, and `restore` raises an error.
+# Then the index may be there while the data is torn. Our `newest` doesn't see that, and `restore` raises an error.
 # Delete that checkpoint, and the run goes on from the one before it.
 # Or let `newest` read every variable, and not only the index. Write this instead of its `try`:
 #
@@ -852,17 +757,18 @@ run.close()
 #     pass
 # ```
 #
-# The `IndexError` comes when a file of data is cut short, and it is not a `tf.errors.OpError`.
+# The `IndexError` comes when a file of data is cut short.
 # Where a run matters, keep some of its checkpoints on another machine, too.
+#
+# Without a mesh, TensorFlow wrote the file `checkpoint` last whenever we looked.
+# So a program such as that of {lesson:failures} can ask `latest_checkpoint`.
 
 # %% kill-heading [markdown]
 # ## Kill it
 #
-# Enough rehearsals. To have something to kill, we need a program that runs in its own process.
-# The cell below writes it into a file. It is long, but you have read nearly all of it, so it is folded.
-# It is this lesson's code, with our `newest` from exercise 2 and `shard` from {lesson:mesh_and_layout}.
-# Only two things are new. The lines at the beginning make eight devices, and random examples, so that the program needs no reviews.
-# And it ends with these lines:
+# To kill a real process, we need a program. The cell below writes one into a file.
+# You have read nearly all of it, so it is folded: it is this lesson's code, with our `newest` from exercise 2 and `shard` from {lesson:mesh_and_layout}.
+# Two parts are new. The program begins by making eight devices, and random examples in place of the reviews. And its ending is new:
 #
 # ```python
 # for record in train_and_save(model, layouts, last_step, folder):
@@ -872,7 +778,7 @@ run.close()
 #         print("held out", record["test_loss"], flush=True)
 # ```
 #
-# `flush=True` sends off each line at once. Without it, output is held back until a few thousand characters have accumulated,
+# `flush=True` sends each line immediately. Without it, Python would hold lines back until a few thousand characters have accumulated,
 # and we couldn't kill the process right after a certain step.
 
 # %% program-file
@@ -1113,7 +1019,7 @@ if __name__ == "__main__":
             print("held out", record["test_loss"], flush=True)
 
 # %% start-text [markdown]
-# Here is the plan. S is a save, and ✗ is the kill:
+# We start the program twice, with a folder for each process. S is a save, and ✗ is the kill:
 #
 # ```
 # untouched  1 ────────── 110 S ───────── 220 S
@@ -1121,9 +1027,8 @@ if __name__ == "__main__":
 # restarted               111 ─────────── 220 S
 # ```
 #
-# We start the program twice, as two processes, each with its own folder.
-# We leave the first alone, and kill the second as soon as we read its line for step 130.
-# Later we will start the second again, with what it has saved:
+# We leave the first process alone. We kill the second as soon as we read its line for step 130.
+# Later, we start a third from what the second has saved:
 
 # %% start
 import subprocess
@@ -1161,9 +1066,8 @@ print("exit code of the other one     ", untouched.wait())
 # `process.kill()` sends `SIGKILL`, signal number 9, and exit code −9 means "killed by signal 9".
 # The process had no chance to save anything.
 #
-# At the end we will compare what the processes have saved.
-# A checkpoint can be read without a model. It stores each variable under its path:
-# `model.weights["W1"]` is `model/weights/W1`, followed by a suffix that is the same for all variables.
+# At the end, we compare what the processes have saved. You can read a checkpoint without a model.
+# It stores each variable under its path: `model.weights["W1"]` is `model/weights/W1`, followed by a suffix that is the same for all variables.
 
 
 # %% saved
@@ -1213,7 +1117,7 @@ else:
 reveal("a_run-killed", answer)
 
 # %% survived-text [markdown]
-# Do the losses agree, too? Both processes printed them with all their digits:
+# Let's see whether the losses agree, too. Both processes printed them with all their digits:
 
 # %% survived
 print("begins with    ", lines[0].split()[:2])
@@ -1223,34 +1127,43 @@ print("difference     ", difference)
 
 # %% survived-read [markdown]
 # The restarted process began with step 111, and printed 111 lines, for 110 steps and an evaluation.
-# They are the same as the last 111 lines of the untouched one.
-# And all twelve variables, weights and slots, are the same to the last bit.
-# The kill cost some twenty steps, which had to be run again.
+# The untouched process ended with the same 111 lines, and all twelve saved variables, weights and slots alike, agree to the last bit.
+# The kill cost us about twenty steps, which had to be run a second time.
 #
-# We didn't stop at one kill. One of our tests kills a single run 20 times, at random times, also in the middle of saves.
-# The run resumed all 20 times. At its end, all its variables were the same to the last bit as those of an untouched run.
+# One of our tests goes further. It kills a single run 20 times, at random times, also in the middle of saves.
+# The run resumed all 20 times, and all its final variables were the same to the last bit as those of an untouched run.
+
+# %% note-machines [markdown]
+# What about several machines, other meshes, and GPUs?
 #
+# If one of several machines dies, all processes end, since a step needs all of them,
+# and all start again from the newest checkpoint. {Lesson:failures} does this.
+# {Lesson:any_mesh} goes on with a different mesh, and gets the same losses up to rounding.
+#
+# We haven't tried any of this on GPUs. There, some operations add in a changing order unless you call
+# `tf.config.experimental.enable_op_determinism()`, so don't expect equality to the last bit.
+
+# %% often-heading [markdown]
 # ## How often should you save?
 #
-# Save often, and saving eats up your time. Save seldom, and each death throws away a lot of work.
-# Say a save takes $c$ seconds, you save every $T$ seconds, and the run dies every $M$ seconds on average.
-# Then saving eats up a fraction $c/T$ of your time. And every death throws away half a save interval, on average: a fraction $T/(2M)$.
+# Every save takes time, and every death throws away the work since the last save.
+# Suppose a save takes $c$ seconds, you save every $T$ seconds, and the run dies every $M$ seconds on average.
+# Saving then costs a fraction $c/T$ of your time.
+# A death throws away half a save interval, on average, which is a fraction $T/(2M)$ of your time.
 # The sum of the two is smallest at
 #
 # $$T = \sqrt{2cM}$$
 #
 # This is *Young's formula*. If a save takes 30 seconds and the run dies every three hours, save about every 13 minutes.
 
-# %% note-machines [markdown]
-# What about several machines, other meshes, and GPUs?
+# %% note-async [markdown]
+# Can the run go on while it saves?
 #
-# If one of several machines dies, all processes end, since a step needs all of them.
-# All start again from the newest checkpoint. {Lesson:failures} does this.
+# Yes. `manager.save(options=tf.train.CheckpointOptions(enable_async=True))` copies the variables to ordinary ones,
+# returns, and lets a thread of its own write the files. So the process needs memory for a copy of the whole state.
+# Before it ends, call `checkpoint.sync()`, which waits for the last save.
 #
-# The checkpoint doesn't know the mesh. {Lesson:any_mesh} goes on with a different mesh, and gets the same losses up to rounding.
-#
-# We have not tried any of this on GPUs. There, some operations add in a changing order unless you call
-# `tf.config.experimental.enable_op_determinism()`, so don't expect equality to the last bit.
+# When we changed DVariables as soon as `save` had returned, the checkpoint still had the state from before, to the last bit.
 
 # %% plain-heading [markdown]
 # ## The plain program
@@ -1262,8 +1175,8 @@ print("difference     ", difference)
 #
 # - The state of a run is the weights, the optimizer's slots, the step, and the order of the data.
 #   What you never gave to the checkpoint is lost without a warning.
-# - Compute everything else from the step: the next batch, the learning rate.
-#   Then one number, the step, brings them all back, as long as you start the program with the same arguments.
+# - Compute the order of the data and the learning rate from the step.
+#   Then the step number alone brings both back, provided you start the program with the same arguments.
 # - Test your program by killing it. A run survives if it ends with the same bits as one that nobody touched.
 #
 # Our run now survives. Next, {lesson:faster} makes it fast.

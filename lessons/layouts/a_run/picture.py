@@ -1,4 +1,4 @@
-"""Pictures of losses: two runs on held-out reviews, and three runs that lost a part of their state."""
+"""A picture of losses: a run that lost nothing, and three that lost a part of their state."""
 
 from __future__ import annotations
 
@@ -11,13 +11,6 @@ from course_lib.i18n import _
 from course_lib.pictures.curves import STYLES, Picture
 
 Losses = Mapping[int, float]
-
-
-def held_out_curves(constant: Losses, falling: Losses) -> Picture:
-    """Returns the held-out loss over the steps, at a constant learning rate and at one that falls."""
-    lines = {_("constant learning rate"): constant, _("falling learning rate"): falling}
-    text = _("Picture: held-out loss after each epoch, at a constant learning rate and at one that falls.")
-    return _curves(lines, _("held-out loss"), text)
 
 
 def lost_curves(runs: Mapping[str, Losses], first: int = 151) -> Picture:
