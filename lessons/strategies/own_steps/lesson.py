@@ -1,12 +1,15 @@
 # %% [markdown]
 # # Which lines of my step need the whole batch?
 #
-# You write a `train_step` of your own, and let `fit` do the rest. On one device, `fit` reports a loss of 2.4.
-# On four devices, with the same step and the same batch, it reports 0.6. But every weight is what it should be: only the loss on the screen is wrong.
-# A colleague's step looks almost the same. It reports the right loss on four devices, and moves every weight four times too far.
+# You write your own `train_step`, and let `fit` do the rest. On one device, `fit` reports a loss of 2.4.
+# On four devices, with the same step and the same batch, it reports 0.6.
+# But all the weights are right. Only the number on the screen is wrong.
 #
-# Both happen for a single reason. On one device, a step sees the whole batch. On four devices the step runs four times at once, and each run sees only its own quarter of the batch.
-# You know from {lesson:custom_training} what that does to the divisor. In this lesson we go through all the other lines:
+# A colleague's step looks almost the same. On four devices, it reports the right loss, but it moves every weight four times too far.
+#
+# Both mistakes have the same cause. On one device, a step sees the whole batch.
+# On four devices, the step runs four times at once, and each run sees only a quarter of the batch.
+# {Lesson:custom_training} dealt with one such line, the one that divides the loss. In this lesson, we go through the other lines:
 # *which lines of my step need the whole batch, and how do they get it?*
 #
 # **After this lesson you can**
@@ -28,9 +31,9 @@ from course_lib import check, predict, reveal, score
 course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% known-text [markdown]
-# ## The line that reports
+# ## The line that reports the loss
 #
-# The folded cell brings back the garments and four helpers from {lesson:custom_training}.
+# We run both steps on the garments of {lesson:custom_training}. The folded cell loads them, and defines four functions from that lesson.
 
 # %% known tags=["known"]
 import math
@@ -88,12 +91,14 @@ two = mirrored(2)
 four = mirrored(4)
 
 # %% train-steps-text [markdown]
-# To put a step of your own under `fit`, you override `train_step`. `fit` calls it once *on every replica* (here, on every device), and hands it that replica's part of the batch.
-# So it is a replica step, like those that you have written. But nobody tells it the global batch size. What should it divide by?
+# To use your own step with `fit`, you override the method `train_step`. `fit` calls it on every replica, which here means on every device, and passes it that replica's part of the batch.
+# So `train_step` is a replica step, like those in {lesson:custom_training}. But nothing tells it the global batch size. What should it divide by?
 #
-# Your colleague doesn't ask, and takes the mean over the part. You look it up, and find that Keras has a method for exactly this: `self.compute_loss`. It calls the loss object that you passed to `compile`. That object takes the mean over the replica's part, and divides it by the *number of replicas*. The result is this replica's share of the loss: if all parts are equal, the shares add up to the mean over the batch.
+# Your colleague takes the mean over the part. You look it up, and find that Keras has a method for this: `self.compute_loss`.
+# It calls the loss object that you passed to `compile`. That object takes the mean over the part, and divides it by the *number of replicas*.
+# The result is the replica's share of the loss. If all parts are equal, the shares add up to the mean over the batch.
 #
-# `OwnMean` is the colleague's step, and `ComputeLoss` is yours. Each returns its loss and, for a reason that you'll see soon, the number of its rows:
+# `OwnMean` is your colleague's step, and `ComputeLoss` is yours. They differ in the line below the comment:
 
 
 # %% train-steps
@@ -106,7 +111,7 @@ class OwnMean(tf.keras.Sequential):
             loss = tf.reduce_mean(cross_entropy(y, logits))
         variables = self.trainable_variables
         self.optimizer.apply(tape.gradient(loss, variables), variables)
-        return {"loss": loss, "rows": tf.shape(x)[0]}
+        return {"my_loss": loss}
 
 
 class ComputeLoss(tf.keras.Sequential):
@@ -118,12 +123,12 @@ class ComputeLoss(tf.keras.Sequential):
             loss = self.compute_loss(x, y, logits)
         variables = self.trainable_variables
         self.optimizer.apply(tape.gradient(loss, variables), variables)
-        return {"loss": loss, "rows": tf.shape(x)[0]}
+        return {"my_loss": loss}
 
 
 # %% under-fit-text [markdown]
-# Let each of them take one step of SGD with a dense layer and 64 images, on one device and on four replicas.
-# What loss does `fit` report? And what is the largest change in any weight? (`one_step`, in the folded cell, returns both.)
+# Each step trains a single dense layer: one update with SGD, on a batch of 64 images. We run both steps on one device and on four replicas.
+# `one_step`, in the folded cell, returns what `fit` reports, and the largest change in any weight.
 
 # %% one-step tags=["known"]
 def one_step(strategy, model_class):
@@ -154,17 +159,17 @@ for model_class in [OwnMean, ComputeLoss]:
         history, moved = one_step(strategy, model_class)
         print(
             f"  replicas {strategy.num_replicas_in_sync}",
-            "  loss", about(history["loss"][0], 0.5, 2.5, digits=3),
+            "  loss", about(history["my_loss"][0], 0.5, 2.5, digits=3),
             "  moved", about(moved, 0.005, 0.08, digits=3),
         )
 
 # %% under-fit-read [markdown]
-# On one device, the two steps are equal: the loss is 2.38, and the weights move by up to 0.0105.
+# On one device, the two steps agree: the loss is 2.38, and the weights move by up to 0.0105.
 #
-# On four replicas, `OwnMean` moves them by 0.042, four times too far. And yet it reports the right loss!
-# `ComputeLoss` moves them exactly as far as one device does. But it reports 0.596, a quarter of 2.38.
+# On four replicas, `OwnMean` still reports 2.38, but it moves the weights by 0.042, four times too far.
+# `ComputeLoss` moves them exactly as far as on one device, but it reports 0.596, a quarter of 2.38.
 #
-# How can a right step report a wrong loss, and a wrong step the right one? Follow the losses of the four replicas:
+# The picture shows what the four replicas return, and what becomes of it:
 
 # %% report-picture
 from lessons.strategies.own_steps import picture
@@ -172,17 +177,20 @@ from lessons.strategies.own_steps import picture
 picture.report_picture()
 
 # %% report-read [markdown]
-# The optimizer and `fit` do different things with what the replicas hand them. The optimizer *adds up* their gradients, while `fit` takes the *mean* of the numbers that they return.
-# A mean over a part is right for `fit`, and wrong for the optimizer. A share is right for the optimizer, and wrong for `fit`, which divides it by four once more.
-# So the loss on the screen tells you nothing about whether the step is right.
+# The optimizer *adds up* the gradients of the replicas, while `fit` takes the *mean* of the losses that they return.
 #
-# And why do both steps return their rows as well? Leave the rows out, as most people would, and this happens:
+# Each of your colleague's replicas computes the mean over its part. The mean of these four means is the right loss, but their gradients add up to four times the right gradient.
+# Each of your replicas computes its share of the loss. The gradients add up to the right one, but `fit` takes the mean of the shares, and so divides by four once more.
+#
+# So the loss on the screen doesn't tell you whether your step is right.
+#
+# Both steps return their loss as `my_loss`. Most people would call it `loss`. Let's try that:
 
 # %% usual
 class UsualReturn(ComputeLoss):
     def train_step(self, data):
         numbers = super().train_step(data)
-        return {"loss": numbers["loss"]}
+        return {"loss": numbers["my_loss"]}
 
 
 for strategy in [one, four]:
@@ -194,22 +202,22 @@ for strategy in [one, four]:
     )
 
 # %% usual-read [markdown]
-# The same step, and a loss of 0.0! There is one rule behind it. `fit` compares the names in your dictionary with the names of the model's metrics.
+# The weights move as before, but now the loss is 0.0! `fit` compares the names in your dictionary with the names of the model's metrics.
 #
-# - If they are *exactly* the same names, `fit` reports what the metrics hold, and throws your numbers away.
-# - With any other names, it reports your numbers: their mean over the replicas, and only for the last batch of the epoch.
+# - If they are *exactly* the same names, `fit` reports the values of the metrics, and ignores your numbers.
+# - If not, `fit` reports your numbers: their mean over the replicas, and only for the last batch of the epoch.
 #
-# And every model has a metric: `model.metrics[0]` is a `Mean` with the name `loss`, even if you gave `compile` no metrics at all. So `fit` asked this metric, and nobody had fed it anything.
+# Every model has at least one metric. Even if you pass none to `compile`, `model.metrics[0]` is a `Mean` with the name `loss`. So `fit` reported this metric, and our step had never fed it anything.
 #
-# Feed it, then. A metric is just what we need: it adds up what *all* replicas feed it in *all* batches, and divides by the number of these values.
+# Let's feed it, then. A metric is just what we need: it adds up the values that *all* replicas feed it in *all* batches, and divides by their number.
 #
-# **Exercise 1.** Write `my_train_step(model, x, y)`. It does what a `train_step` does, with `model` instead of `self`.
+# **Exercise 1.** Write `my_train_step(model, x, y)`. It does the work of a `train_step`, with `model` in place of `self`.
 # On any number of replicas, the weights must move as on one device, and `fit` must report the mean loss of the batch.
-# The loss object was given to `compile`, and there are no other metrics. All parts are equal.
+# The loss object was passed to `compile`, there are no other metrics, and all parts are equal.
 #
 # - Take the gradient of what `compute_loss` returns, and let the optimizer apply it.
-# - Feed `model.metrics[0]`. What should you feed it? `cross_entropy`, from the first folded cell, takes classes and logits: your `y`, and what the model returns.
-# - Return the dictionary that makes `fit` report that metric.
+# - Feed `model.metrics[0]`, with `update_state`. The function `cross_entropy`, from the first folded cell, computes what you need. It takes classes and logits, here `y` and what the model returns.
+# - Return the dictionary that makes `fit` report this metric.
 
 # %% exercise-train-step
 def my_train_step(model, x, y):
@@ -231,42 +239,37 @@ def my_train_step(model, x, y):
 check("own_steps-train-step", my_train_step)
 
 # %% note-accuracy [markdown]
-# And if `compile` has an accuracy, too?
+# What if there are other metrics, or unequal parts?
 #
-# Then the names are `loss` and `accuracy`. Feed both: `for metric in self.metrics:` gives `loss` the losses, and any other metric `metric.update_state(y, logits)`.
-# And let Keras make the dictionary: `return self.get_metrics_result()` always has the right names.
+# If you pass an accuracy to `compile`, the names are `loss` and `accuracy`, and you feed both metrics.
+# In a loop over `self.metrics`, give the losses to `loss`, and call `metric.update_state(y, logits)` for any other metric.
+# Then `return self.get_metrics_result()`, which always has the right names. The loss that you report has no penalties in it.
 #
-# Penalties are not in the losses of single examples, so the loss that you report is without them.
-
-# %% note-unequal [markdown]
-# What if the last batch has unequal parts?
-#
-# Then `compute_loss` is slightly off, and so is plain `fit`, as you saw in {lesson:strategies}.
-# For the exact step, count the rows of all replicas in the step: `tf.distribute.get_replica_context().all_reduce("SUM", rows)`.
-# Divide the sum of your own losses by that number.
+# If the last batch has unequal parts, `compute_loss` is slightly off. So is plain `fit`, as you saw in {lesson:strategies}.
+# For the exact step, add up the rows of all replicas with `tf.distribute.get_replica_context().all_reduce("SUM", rows)`, and divide the sum of your own losses by that number.
 
 # %% pair-heading [markdown]
 # ## The line that draws noise
 #
-# Some steps can't be written with `compile` and `fit` alone. A **GAN** (generative adversarial network) has two models that work against each other:
-# a **generator** makes images out of noise, and a **discriminator** tells them from real ones.
+# A step can train more than one model. A **GAN** (generative adversarial network) has two, which work against each other.
+# The **generator** makes images out of noise, and the **discriminator** tells these fakes from real images:
 #
 # | | gets | its loss is small if | its gradient changes |
 # | --- | --- | --- | --- |
 # | discriminator | real images and fakes | real images score high and fakes low | the discriminator only |
 # | generator | noise | the discriminator scores its fakes high | the generator only |
 #
-# Two losses and two optimizers are not difficult: both losses are divided by the global batch size, and both optimizers add up their gradients over the replicas, as in {lesson:custom_training}.
-# What is new is the line that draws random numbers for the noise. Keras has a layer that does it. May we use that?
+# The two losses and the two optimizers work as in {lesson:custom_training}: you divide each loss by the global batch size, and each optimizer adds up its gradients over the replicas.
+# The new line is the one that draws random numbers for the noise. Keras has a layer that draws them. Can we use it?
 
 # %% predict-noise [markdown]
-# The layer `tf.keras.layers.GaussianNoise(1.0)` is made in the scope of a strategy with two replicas.
-# In one step, each replica calls it once with `training=True`. How does the noise of the two replicas compare?
+# You make the layer `tf.keras.layers.GaussianNoise(1.0)` in the scope of a strategy with two replicas.
+# In one step, each replica calls the layer once with `training=True`. How does the noise of the two replicas compare?
 #
 # - [x] `same` It is the same on both.
-#   The layer keeps its seed and a counter in a variable. Like every variable of the model, it is mirrored: both replicas begin with the same values.
+#   The layer keeps its seed and a counter in a variable. This variable is mirrored, as every variable of the model is, so both replicas begin with the same values.
 # - [ ] `different` Each replica draws its own.
-#   It would be so if the seed depended on the replica. But the seed is a variable of the model, and the copies of a variable are equal.
+#   It would if the seed depended on the replica. But the seed is a variable of the model, and the copies of a variable are equal.
 # - [ ] `error` It raises an error: noise is not allowed in a replica.
 #   It runs without a word.
 
@@ -291,19 +294,19 @@ print("replica 0", first.numpy().round(2))
 print("replica 1", second.numpy().round(2))
 
 # %% noise-picture [markdown]
-# So this is what a batch of four examples gets. Each letter is a vector of noise:
+# All six numbers agree. What does that mean for a batch? Here are four examples, and the noise that each of them gets. Each letter is a vector of noise:
 
 # %% noise-drawn
 picture.noise_picture()
 
 # %% noise-why [markdown]
-# On one device, one stream of random numbers serves the whole batch. Under a strategy, each replica has a copy of the stream, and all of them read from its beginning.
-# With eight replicas, only one eighth of the noise in a batch is different noise; the rest are copies. It's the same with `Dropout`: all replicas drop the same units.
+# On one device, the noise for the whole batch comes from one stream of random numbers. Under a strategy, each replica has a copy of this stream, and reads it from the beginning.
+# With eight replicas, every vector of noise occurs eight times in the batch. `Dropout` works in the same way: all replicas drop the same units.
 #
-# You may be tempted to take `tf.random.normal` in the step instead. In one process, it does give each replica noise of its own. But then the noise depends on how many replicas you have.
-# You can no longer compare your step with one device, and we know of no better test.
+# You could call `tf.random.normal` in the step instead. In one process, each replica then gets its own noise.
+# But then the noise depends on the number of replicas, and you lose the best test that we know: comparing your step with a run on one device.
 #
-# So let's draw the noise where the batch is still whole: *in the data*. `enumerate` numbers the examples, and the number goes into the seed:
+# So we draw the noise *in the data*, where the batch is still whole. `enumerate` numbers the examples, and each number goes into the seed of the noise:
 
 
 # %% examples
@@ -313,24 +316,19 @@ def with_noise(number, image):
 
 
 examples = tf.data.Dataset.from_tensor_slices(images)
+# `repeat` first, or every epoch would have the same noise
 examples = examples.shuffle(1280, seed=0).repeat()
 examples = examples.enumerate().map(with_noise)
 
 # %% noise-in-data-text [markdown]
-# Now each example has noise of its own, and it is the same on one device and on eight:
+# Now each example brings its own noise, the same on one device as on eight:
 
 # %% noise-in-data
 picture.noise_in_data_picture()
 
-# %% note-repeat [markdown]
-# Does it matter that `repeat` stands before `enumerate`?
-#
-# Yes. With `enumerate` first, the numbers would start again with each epoch, and every epoch would have the same noise.
-# If you resume a run, the numbers start again as well. Then give `enumerate(start=...)` the number of examples that were seen before.
-
 # %% pair-step-text [markdown]
-# Now the step. Each gradient depends on both models, so we take both gradients before either model changes. We take two gradients from one tape, so the tape has to be `persistent`.
-# Each loss is a cross entropy: the discriminator should give real images the label 1 and fakes the label 0, and the generator wants a 1 for its fakes.
+# Now we can write the step. Each gradient depends on both models, so we take both gradients before we change either model. Both come from one tape, so the tape has to be `persistent`.
+# Each loss is a cross entropy, where the label 1 means real, and 0 means fake.
 
 # %% pair-step
 sigmoid_cross_entropy = tf.nn.sigmoid_cross_entropy_with_logits
@@ -344,7 +342,9 @@ def pair_step(models, optimizers, images, noise, batch_size):
         fake_scores = discriminator(fakes, training=True)
         ones = tf.ones_like(real_scores)
         zeros = tf.zeros_like(fake_scores)
+        # Generator: the label 1 for its fakes
         g_losses = sigmoid_cross_entropy(ones, fake_scores)
+        # Discriminator: 1 for real images, 0 for fakes
         d_losses = sigmoid_cross_entropy(ones, real_scores)
         d_losses += sigmoid_cross_entropy(zeros, fake_scores)
         g_loss = tf.reduce_sum(g_losses) / batch_size
@@ -360,7 +360,7 @@ def pair_step(models, optimizers, images, noise, batch_size):
     return d_loss
 
 # %% pair-models-text [markdown]
-# The two models are small dense networks. `make_pair` makes both, each with an optimizer of its own:
+# Both models are small dense networks. `make_pair` builds them, each with its own optimizer:
 
 # %% pair-models tags=["known"]
 def generator():
@@ -393,9 +393,9 @@ def make_pair(strategy, make_optimizer):
     return [g, d], [g_optimizer, d_optimizer]
 
 # %% pair-run-text [markdown]
-# Is this step right? We find out as in {lesson:custom_training}: run it on one device and on two replicas, and compare the weights.
-# We take plain SGD, since Adam would hide a wrong factor, and batches of 71 images, so that the replicas get unequal parts, 36 and 35.
-# After three steps, are all weights of both models the same? To see whether we would notice a mistake, we also divide by 36, the rows of one replica:
+# Is this step right? As in {lesson:custom_training}, we run it on one device and on two replicas, and compare the weights.
+# We use plain SGD, because Adam would hide a wrong factor, and batches of 71 images, so that the replicas get unequal parts, 36 and 35.
+# After three steps, all weights of both models should agree. To see whether we would notice a mistake, we also divide by 36:
 
 
 
@@ -424,11 +424,11 @@ print("divided by 71: off by", about(right, 0, 1e-5))
 print("divided by 36: off by", about(wrong, 1e-3, 1, digits=1))
 
 # %% pair-read [markdown]
-# All weights are the same, up to rounding. And we would have noticed the mistake at once: its gap is far more than a million times larger.
-# But the one device ran the same code. So a mistake that doesn't depend on the number of replicas stays hidden, unless you compare with a step that is written some other way, as in {lesson:custom_training}.
+# With the divisor 71, all weights agree, up to rounding. With 36, the difference is more than a million times as large, so we would have noticed the mistake.
+# This test has a blind spot, though: both runs used the same code. To find mistakes that don't depend on the number of replicas, compare with a step that is written some other way, as in {lesson:custom_training}.
 #
-# Three steps are far from a trained GAN. Let's take two thousand, with Adam. This may take a minute.
-# Watch the loss of the discriminator: if it couldn't tell fakes from images at all, and gave both a score of 0, it would be $2\ln 2$, or 1.39.
+# Three steps are far from a trained GAN. Let's take 2,000, with Adam, which may take a minute.
+# Watch the discriminator's loss. If the discriminator couldn't tell fakes from real images at all, and gave both a score of 0, its loss would be $2\ln 2$, or 1.39.
 
 # %% gan
 def adam():
@@ -452,8 +452,10 @@ for number, (batch, noise) in enumerate(batches, start=1):
         print("step", number, about(float(loss), 0.05, 4, digits=2))
 
 # %% gather-text [markdown]
-# At first the discriminator's loss is about 1.6, worse than 1.39, because it has learned nothing yet. By step 100 it is well below, and at step 2,000 it still is: the discriminator tells most fakes from images, but the generator keeps up with it.
-# What has the generator learned? We give it noise for eleven images. The replicas make six and five of them,
+# At first, the discriminator's loss is about 1.6, above 1.39, because the discriminator has learned nothing yet.
+# At step 100, the loss is far below 1.39, and at step 2,000 it still is. So the discriminator tells most fakes from real images, but the generator keeps up with it.
+#
+# Let's see what the generator has learned. We give it noise for eleven images. The replicas make six and five of them,
 # and `gather` joins them, in the order of the noise:
 
 # %% gather
@@ -466,15 +468,17 @@ print("gathered      ", fakes.shape)
 image_grid(255 * fakes.numpy()[..., 0], range(1, 12))
 
 # %% gather-read [markdown]
-# The images are grainy, and nobody would buy these clothes. (Yours may look different.) But they have the outlines of garments, although the generator has never seen one. All it ever learned was what the discriminator wouldn't accept.
+# The images are grainy, and yours may look different. But they have the outlines of garments, although the generator has never seen a garment. It has only learned what the discriminator doesn't accept.
 #
-# ## The line that clips
+# ## The line that clips gradients
 #
 # In a GAN, or in a large model, one bad batch can give a huge gradient, and a huge gradient ruins the weights.
-# So you clip it, as in {lesson:large_trainings}. Keras does that for you, with `global_clipnorm`.
+# So you clip it, as in {lesson:large_trainings}. Keras clips for you if you give the optimizer a `global_clipnorm`.
 #
-# Does clipping need the whole batch? Take the numbers of that lesson once more: the gradient is (3, 4), so its norm is 5, and the limit is 1. There, each of two devices held one of the two numbers. Here, each replica holds a vector of the full length, but that vector is only its *share*. The gradient of the batch is the sum of the shares. On two replicas, let the shares be (3, 0) and (0, 4).
-# `step_with`, in the folded cell, gives each replica its share of the gradient, and lets an optimizer take a step. Weights begin at 0.
+# Does clipping need the whole batch? Let's take the numbers of {lesson:large_trainings} again: the gradient is (3, 4), its norm is 5, and the limit is 1.
+# Two replicas each compute a share of this gradient, say (3, 0) and (0, 4).
+#
+# `step_with`, in the folded cell, gives each replica its share, and lets an optimizer take one step. The weights begin at 0.
 
 
 # %% step-with tags=["known"]
@@ -509,24 +513,23 @@ print("one device  ", step_with(one, whole_gradient, clipping))
 print("two replicas", step_with(two, two_shares, clipping))
 
 # %% clip-apart-read [markdown]
-# SGD subtracts, hence the minus. One device takes a step whose norm is 1. The two replicas take a step of norm 1.41, and it points in a different direction.
-# Here is why. The optimizer clips *before* it adds up:
+# The numbers are negative because SGD subtracts the gradient. One device takes a step of norm 1.
+# The two replicas take a step of norm 1.41, in a different direction, because the optimizer clips *before* it adds up:
 
 # %% clip-picture
 picture.clip_picture()
 
 # %% clip-picture-read [markdown]
 # On the left, each share is clipped to a norm of 1, and their sum ends outside the circle. On the right, the shares are added up first, and the sum is clipped.
-# Sometimes nothing is clipped at all: (0.9, 0) and (0, 0.9) are both within the limit, but the norm of their sum is 1.27.
 #
-# So the clipping line needs the gradient of the whole batch. How does it get it? A replica step can ask for an all-reduce at any place.
-# After `context = tf.distribute.get_replica_context()`, `context.all_reduce("SUM", gradients)` adds up a list of gradients over the replicas.
+# So the line that clips needs the gradient of the whole batch. A replica step can ask for an all-reduce at any place:
+# after `context = tf.distribute.get_replica_context()`, `context.all_reduce("SUM", gradients)` adds up a list of gradients over the replicas.
 #
 # **Exercise 2.** Write `clipped(gradients, limit)`, which a replica step calls. `gradients` is a list with this replica's share of each gradient.
 # Return the list that goes to `optimizer.apply`. The weights must then move as on one device that clips the gradient of the whole batch to `limit`.
 #
-# - `tf.clip_by_global_norm(gradients, limit)` returns two things: the clipped list, and the norm before.
-# - Remember that `apply` adds up over the replicas, whatever you pass it. `context.num_replicas_in_sync` is their number.
+# - `tf.clip_by_global_norm(gradients, limit)` returns two things: the clipped list, and the norm before clipping.
+# - `apply` adds up over the replicas whatever you pass it. The number of replicas is `context.num_replicas_in_sync`.
 
 # %% exercise-clipped
 def clipped(gradients, limit):
@@ -545,33 +548,34 @@ check("own_steps-clipped", clipped)
 # %% note-sparse [markdown]
 # What if the model has an `Embedding`?
 #
-# The gradient of its table is a `tf.IndexedSlices`, which has the rows that occurred, and can't be divided. Begin `clipped` with `gradients = [tf.convert_to_tensor(each) for each in gradients]`.
-# If the loss doesn't use a variable, its gradient is `None`: leave out both, the gradient here and the variable in `apply`.
+# The gradient of its table is a `tf.IndexedSlices`, which holds only the rows that occurred, and can't be divided. Begin `clipped` with `gradients = [tf.convert_to_tensor(each) for each in gradients]`.
+# If the loss doesn't use a variable, its gradient is `None`. Then leave out the gradient here, and the variable in `apply`.
 
 # %% scaled-text [markdown]
-# ## The line that decides
+# ## The line that skips a step
 #
-# In float16, a gradient of 0.00000001 is 0, since the type has no numbers that small. So you multiply the loss by a scale, say 1,000.
-# The gradient becomes 0.00001, which float16 can hold, and it is divided by 1,000 again, in float32. That is **loss scaling**.
+# In float16, a gradient of 0.00000001 is 0, because float16 has no numbers that small. So you multiply the loss by a scale, say 1,000.
+# The gradient becomes 0.00001, which float16 can hold, and is divided by 1,000 again in float32. That is **loss scaling**.
 #
-# But at this scale, a gradient of 100 becomes 100,000, and beyond 65,504, float16 has only infinity. That is an **overflow**: the scale was too large.
+# But the same scale turns a gradient of 100 into 100,000. The largest number in float16 is 65,504, so what you get is infinity. That is an **overflow**, and it means that the scale was too large.
 # Then the optimizer skips the step, and lowers the scale.
 #
-# In Keras, `LossScaleOptimizer` divides and skips. You wrap it around your optimizer. (If you use `compile` with the policy `mixed_float16`, Keras wraps it for you.) That leaves one line for you to write, right after the loss is computed: `loss = optimizer.scale_loss(loss)`, which does the multiplying.
+# In Keras, you wrap your optimizer in a `LossScaleOptimizer`. It divides the gradients by the scale, and it skips the step if there was an overflow. Under `compile`, the policy `mixed_float16` wraps it for you.
+# The multiplication is left to you, right after you compute the loss: `loss = optimizer.scale_loss(loss)`.
 #
-# To skip or not to skip is a decision about the *whole* gradient, because a single infinite share makes the sum infinite. Which gradient does Keras look at?
+# If one share isn't finite, the sum isn't either. So whether to skip depends on the gradient of the *whole* batch. Which gradient does Keras look at?
 
 # %% predict-mixed [markdown]
-# Keras 3 has a `LossScaleOptimizer` to skip steps with infinite gradients.
-# Two replicas take a step with it, around SGD, and their gradients are added up. The weight is 0 on both.
-# Replica 0 has the gradient 1, and replica 1 an infinite one. Who skips the step?
+# In Keras 3, a `LossScaleOptimizer` skips steps with infinite gradients. You wrap it around SGD, and two replicas take a step.
+# The optimizer adds up their gradients. The weight is 0 on both replicas.
+# Replica 0 has the gradient 1, and replica 1 has an infinite gradient. Which replica skips the step?
 #
 # - [ ] `both` Both replicas skip it, and the weight stays 0.
-#   It would be so if the optimizer looked at the gradients of all replicas, or at their sum. It looks at those of the first one only.
+#   They would if the optimizer looked at the gradients of all replicas, or at their sum. It looks only at those of replica 0.
 # - [ ] `second` Replica 1 skips it, and replica 0 takes it.
-#   The copies would then differ. But the optimizer decides once for all replicas.
+#   Then the copies of the weight would differ. But the optimizer decides once for all replicas.
 # - [x] `none` Neither does, and the weight becomes −∞.
-#   The optimizer looks at the gradients of replica 0 only, since it takes for granted that they have been added up before. They are finite. So the step is taken, with the sum, which is infinite.
+#   The optimizer takes for granted that the gradients have been added up before, and looks only at those of replica 0. They are finite, so it takes the step, with the sum, which is infinite.
 
 # %% reveal-mixed
 def scaled():
@@ -591,13 +595,13 @@ else:
 reveal("own_steps-mixed", skipped_by)
 
 # %% skip-picture-text [markdown]
-# The optimizer asks whether the gradients are finite *before* it adds up, like the clipping line. And it asks only on replica 0:
+# The order is the same as in clipping. Keras checks first, and adds up afterward:
 
 # %% skip-picture
 picture.skip_picture()
 
 # %% mixed-text [markdown]
-# Does it at least work if the overflow is on replica 0?
+# Let's put the overflow on one device, on replica 0, and on replica 1:
 
 # %% mixed
 first_infinite = [[np.inf], [1.0]]
@@ -607,10 +611,12 @@ print("overflow on replica 0 ", step_with(two, first_infinite, scaled))
 print("overflow on replica 1 ", step_with(two, second_infinite, scaled))
 
 # %% mixed-read [markdown]
-# With the overflow on replica 0, the step is skipped, as on one device: the weight stays 0. But with the overflow on replica 1, nothing stops SGD. It subtracts infinity, and the weight becomes −∞.
-# Suppose that each overflow hits a single replica, and each replica with the same probability. With two replicas, half of the bad steps are skipped. With eight replicas, only one bad step in eight is skipped, and a single bad step that isn't skipped ruins the weights.
+# With the overflow on replica 0, the step is skipped, as on one device, and the weight stays 0. With the overflow on replica 1, SGD subtracts infinity, and the weight becomes −∞.
 #
-# You can't change this line, because it is Keras's. But with the all-reduce of Exercise 2, you can change what it sees: if the gradients are added up first, every replica has the overflow, replica 0 too. So we hand `step_with` a function that it calls with the gradients before `apply`:
+# So an overflow on any replica but the first ruins the weights. Suppose there are eight replicas, and each is as likely to overflow as any other. Then Keras catches one bad step in eight, and lets the other seven through.
+#
+# The check is part of Keras, so you can't change it. But you can change the gradients that it sees. If you add them up first, as in Exercise 2, every replica has the overflow, including replica 0.
+# Here, `whole` adds them up, and `step_with` calls it before `apply`:
 
 # %% mixed-whole
 def whole(gradients):
@@ -626,17 +632,17 @@ weight = step_with(two, [[1.0], [1.0]], scaled, whole)
 print("overflow on none     ", weight)
 
 # %% mixed-whole-read [markdown]
-# Now the step is skipped. And a step without overflow is still right: the gradients add up to 2, so at a rate of 0.1 the weight moves by 0.2.
+# Now the step with the overflow is skipped. The step without one is right, too: the gradients add up to 2, so at a learning rate of 0.1 the weight moves by 0.2.
 #
-# There is an easier way out. `mixed_bfloat16` has the range of float32, so nothing has to be scaled, and nobody has to decide.
+# There is an easier way. `mixed_bfloat16` has about the range of float32, so nothing has to be scaled or skipped.
 #
 # ## Your own list
 #
-# No list of such lines is ever complete, but you can ask the question of this lesson at every line of any step.
+# No list of such lines is complete. But you can ask of each line in any step whether it needs the whole batch.
 #
 # **Exercise 3.** Here is the replica step of a classifier. Its model has two dense layers, with `tf.keras.layers.BatchNormalization()` between them (see {lesson:coupled_rows}).
 # The step drops a gradient whose norm is 100 or more, and `accuracy` is a metric.
-# Some of the numbered lines see only the replica's part, although they need the whole batch. Set `lines` to the set of their numbers.
+# Some of the numbered lines need the whole batch, but see only the replica's part. Set `lines` to the set of their numbers.
 #
 # ```python
 # def replica_step(x, y, global_batch_size):
@@ -679,52 +685,43 @@ lines = {1, 4}
 # Why these lines?
 #
 # In line 1, batch normalization takes the mean and the variance of a replica's own rows. In line 4, each replica takes the norm of its own share.
-# With the shares (3, 0) and (0, 400), only the second is dropped, and the weights take a step along (3, 0). One device would drop the whole gradient, (3, 400).
+# If the shares are (3, 0) and (0, 400), only the second is dropped, and the weights take a step along (3, 0). One device would drop the whole gradient, (3, 400).
 
 # %% table-text [markdown]
-# Here are such lines, most of which you have met:
+# The table lists the lines that you have met, and two others:
 #
 # | the line | on several replicas | what you write |
 # | :--- | :--- | :--- |
-# | a loss of your own, returned to `fit` | is averaged over the replicas, or thrown away | a metric, fed with the losses of single examples |
+# | a loss of your own, returned to `fit` | is averaged over the replicas, or ignored | a metric, fed with the losses of single examples |
 # | noise from a layer | is the same on every replica | noise in the data, with the example's number in its seed |
-# | dropout | drops the same units on every replica | nothing, but the result no longer equals one device (in tf_keras, each replica drops others) |
-# | `global_clipnorm`, `clipnorm`, a norm of your own | sees a share | all-reduce the gradients first, and divide by the replicas afterwards |
+# | dropout | drops the same units on every replica | nothing, or tf_keras, in which each replica drops others; the result no longer equals one device |
+# | `global_clipnorm`, `clipnorm`, a norm of your own | sees a share | all-reduce the gradients first, and divide by the number of replicas afterward |
 # | the skip of `LossScaleOptimizer` | sees the gradients of replica 0 | all-reduce first, as above; or use `mixed_bfloat16` |
 # | batch normalization | takes the mean and variance of a part | `BatchNormalization(synchronized=True)` |
 # | a contrastive loss, over pairs of examples | misses the pairs across replicas | `all_gather` the outputs; add up the losses of your own examples, and divide by the global batch size |
 # | a variable that each replica writes | diverges silently | `aggregation=tf.VariableAggregation.SUM`, and `assign_add` |
 #
-# The page *What strategies get right* tries nearly 300 features of Keras and `tf.distribute`, and says which of them see only a part.
-
-# %% note-own-variable [markdown]
-# What exactly happens to a variable that each replica writes?
-#
-# Each replica writes its own copy. After `seen.assign_add(number)` with the number of the replica, the copies on four replicas are 0, 1, 2 and 3.
-# To count over the replicas, make the variable with `aggregation=tf.VariableAggregation.SUM`, and call `seen.assign_add(rows)` with the rows of the replica, as a tensor.
-# `seen.assign(seen + rows)` would add up the old value once for each replica.
-# (Reading is safe: a read sees the writes above it, in a compiled function, too.)
+# For nearly 300 features of Keras and `tf.distribute`, the page *What strategies get right* says which of them see only a part.
 
 # %% out-heading [markdown]
-# ## And around the step?
+# ## Around the step: checkpoints
 #
-# The step is complete. But `fit` did two more jobs *around* the step: it saved checkpoints, through a callback, and it could run several steps in one call. In a loop of your own, you do both.
+# Your step is complete. But `fit` did two more jobs around it: a callback saved checkpoints, and several steps could run in one call. In a loop of your own, you do both.
 #
-# Saving is easy, because a checkpoint holds values and knows nothing about strategies. So you can restore it into a model that was built without one. `assert_consumed` raises an error if a value is left over.
-# Let's save the generator of our two replicas, together with its optimizer, Adam, and restore both on a single device.
+# A checkpoint holds values, and nothing about strategies, so you can restore it into a model that was built without one.
+# Let's save the generator of our two replicas, with its optimizer, Adam, and restore both on a single device. `assert_consumed` raises an error if a value is left over.
 
 # %% predict-early [markdown]
-# A model and `optimizer = tf.keras.optimizers.Adam()` are created from scratch, without a strategy.
-# Then `tf.train.Checkpoint(model=model, adam=optimizer)`
-# restores a checkpoint of a training with Adam on two replicas,
-# and `assert_consumed()` is called on what `restore` returns.
+# You have a checkpoint of a model that two replicas trained with Adam.
+# Without a strategy, you make the same model again, and `optimizer = tf.keras.optimizers.Adam()`.
+# You restore the checkpoint with `tf.train.Checkpoint(model=model, adam=optimizer)`, and call `assert_consumed()` on what `restore` returns.
 # What happens?
 #
 # - [ ] `passes` It passes, and all values are in their variables.
-#   It would if all variables were there.
-#   Adam makes its two slots for each weight in its first step, or in its `build`.
+#   It would if all variables existed.
+#   But Adam makes its two slots for each weight in its first step, or in its `build`.
 # - [ ] `anew` It passes, but the slots of Adam keep their initial values.
-#   It does not pass: a value that waits has not been used.
+#   A value that waits for its variable hasn't been used, so it doesn't pass.
 #   But the value isn't lost: Adam gets it when it makes the variable.
 # - [x] `AssertionError` It raises an error.
 #   Adam makes its two slots for each weight in its first step, or in its `build`. Until then their values wait, and `assert_consumed` counts them as left over.
@@ -745,7 +742,7 @@ except AssertionError:
 reveal("own_steps-early", answer)
 
 # %% early-why [markdown]
-# Our function `build`, from the beginning of this lesson, calls `optimizer.build`, which makes the slots. With it, the restored generator should make the same images:
+# The function `build`, from the first folded cell, calls `optimizer.build`, which makes the slots. With `build`, the restored generator should make the same images:
 
 # %% restored
 restored_generator, restored_adam = build(one, generator, adam)
@@ -759,21 +756,24 @@ print("steps of Adam", int(restored_adam.iterations.numpy()))
 print("images differ by", about(gap, 0, 1e-5))
 
 # %% restored-read [markdown]
-# Adam has counted its 2,000 steps, and the images are those of the two replicas. So a run may start on several replicas, and go on with one device.
+# Adam has counted its 2,000 steps, and the images are those of the two replicas. So you can start a run on several replicas, and continue it on one device.
 
 # %% note-seed [markdown]
-# What does a checkpoint not find?
+# What does a checkpoint leave out?
 #
-# `tf.train.Checkpoint` doesn't find the seed and the counter of `Dropout` in a model of Keras 3, and `assert_consumed` says nothing about what was never saved.
-# A program that sets its seed and resumes then repeats the dropout masks it began with.
-# Name the variable beside the model: `tf.train.Checkpoint(model=model, seed=layer.seed_generator.state.value)`.
+# In a model of Keras 3, `tf.train.Checkpoint` doesn't find the seed and the counter of `Dropout`, and `assert_consumed` says nothing about what was never saved.
+# A program that sets its seed and resumes then repeats the dropout masks that it began with.
+# So name the variable beside the model: `tf.train.Checkpoint(model=model, seed=layer.seed_generator.state.value)`.
+#
+# The numbers of the examples aren't saved either. When you resume, give `enumerate(start=...)` the number of examples that were seen before.
 
 # %% several-heading [markdown]
-# ## Several steps in a call
+# ## Around the step: several steps in a call
 #
-# In {lesson:faster} you put many steps into one call, and saved Python's overhead on each step. Under `fit`, that is `steps_per_execution`; in a program of your own, it is a compiled loop such as `several_steps`. The price is that until the call returns, no curve moves, and the Stop button does nothing. Is it worth it under a strategy?
+# In {lesson:faster}, you put many steps into one call, and saved Python's work for each of them. Under `fit`, you set `steps_per_execution`. In your own loop, you compile a function such as `several_steps`.
+# The price is that until the call returns, no curve moves, and the Stop button does nothing. Is it worth it under a strategy?
 #
-# The explorer measures 20 steps on two replicas, with one, ten or all of them in a call. The network is a single dense layer. Choose a batch size, and press *Measure*:
+# The explorer measures 20 steps of a single dense layer on two replicas, with one, ten or all of them in a call. Choose a batch size, and press *Measure*:
 
 
 
@@ -799,7 +799,7 @@ def small():
 
 
 def ways_of(batch_size):
-    model, its_sgd = build(two, small, sgd)
+    model, optimizer = build(two, small, sgd)
     rows = np.arange(batch_size) % 1280  # there are no more images
     x = share_out(two, images[rows])
     y = share_out(two, labels[rows])
@@ -809,7 +809,7 @@ def ways_of(batch_size):
             losses = cross_entropy(y, model(x, training=True))
             loss = tf.reduce_sum(losses) / batch_size
         variables = model.trainable_variables
-        its_sgd.apply(tape.gradient(loss, variables), variables)
+        optimizer.apply(tape.gradient(loss, variables), variables)
         return loss
 
     @tf.function
@@ -837,29 +837,24 @@ measure_ways = iterating_explorer.measuring(ways_of, steps=20)
 iterating_explorer.IterationExplorer(measure_ways)
 
 # %% ways-read [markdown]
-# When we measured on two cores, steps of 64 images gained most. Python had taken more than half of their time, to prepare the call and fetch the loss. Steps of 2,048 images take longer, so the same savings hardly showed.
+# On two cores, we gained the most with steps of 64 images. More than half of their time had gone to Python, which prepared every call and fetched every loss. Steps of 2,048 images take longer, so the same savings hardly showed.
 #
-# So try several steps per call if a step takes about a millisecond, or less. If it takes much longer, stay with one, and keep your curves and the Stop button.
-
-# %% note-profiler [markdown]
-# Where does the time of a step go?
-#
-# Write `with tf.profiler.experimental.Profile(folder):` around a few steps, and open the folder in TensorBoard.
+# So try several steps per call if a step takes about a millisecond, or less. If it takes much longer, stay with one.
+# To see where the time of a step goes, write `with tf.profiler.experimental.Profile(folder):` around a few steps, and open the folder in TensorBoard.
 
 # %% plain-heading [markdown]
 # ## The plain program
 #
-# [`own_steps.py`](../plain/own_steps.py) is the GAN without the course's library, on four replicas. Its noise comes with the dataset,
-# it clips the whole gradient, and one device restores its checkpoint.
+# [`own_steps.py`](../plain/own_steps.py) trains the GAN on four replicas, without the course's library. Its noise comes with the dataset, its step clips the gradient of the whole batch, and one device restores its checkpoint.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
 # - A replica step sees a part of the batch. Ask of each line whether it needs the whole batch. If it does, all-reduce first, or do the work in the data, where the batch is still whole.
-# - Keras averages what `train_step` returns over the replicas, and keeps only the last batch. If the names are those of the metrics, it ignores your numbers altogether. Report the loss through a metric, fed with the losses of single examples.
-# - To test a step, compare it with one device: SGD, no dropout, unequal parts, a few steps, all weights equal. Whatever depends on the number of replicas shows.
+# - `fit` averages what `train_step` returns over the replicas, and keeps only the last batch. If you return the names of the metrics, it ignores your numbers. So feed a metric the losses of single examples.
+# - To test a step, compare it with one device: SGD, no dropout, unequal parts, a few steps, all weights equal. If you write the one device's step some other way, the test also finds mistakes that don't depend on the number of replicas.
 #
-# In {lesson:workers}, the replicas live in several processes.
+# In {lesson:workers}, the replicas run in several processes.
 
 # %% score
 score("own_steps")
