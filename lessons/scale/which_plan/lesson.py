@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Which plan would you run today?
 #
-# Before this lesson is over, your planner will offer you a step of 17.6 s: 145.6 billion parameters on 1,536 A100s, with 2,304 examples in a batch.
-# When such steps were really run, in 2021, one took 24.8 s. Training on 300 billion tokens would take 13 days instead of 18.
+# In 2021, 1,536 A100s took 24.8 s for a training step of a network with 145.6 billion parameters and a batch of 2,304 examples.
+# In this lesson, your planner will offer you a plan that takes 17.6 s. Training on 300 billion tokens would then take 13 days instead of 18.
 #
 # Would you rent 1,536 devices on the strength of that? We know of nobody who has measured this plan.
 # And if your planner is wrong, you'll find out with 1,536 devices running, and every one of them on your bill.
 #
-# First we'll teach your planner three things that it still leaves out: which values are worth recomputing, what the replicas can share, and which communication can hide behind compute.
-# That takes it from 20.7 s to 17.6 s. Then we'll ask where it may be wrong, and look for a plan that you won't regret.
-# *Which plan would you run today?*
+# First you'll teach the planner three things that it still leaves out: which activations are worth recomputing, what the replicas can share, and which communication can hide behind compute.
+# They bring the best step from 20.7 s down to 17.6 s. Then you'll meet a published run that the planner gets badly wrong. Knowing that, you'll choose a plan for 64 H100s.
+# *Which plan would you run today, and what would you measure first?*
 #
 # **After this lesson you can**
 #
@@ -36,7 +36,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% so-far-text [markdown]
 # ## What is worth recomputing?
 #
-# How good is your planner already? Here are the best plans that it has found for this network in the last two lessons:
+# For this network, your planner's best step takes 20.7 s. Here is how it got there in the last two lessons:
 
 # %% so-far tags=["modelled"]
 from lessons.scale.plan_bars import ladder
@@ -45,14 +45,10 @@ steps = {"data and tensor": 39.9, "stages": 21.5, "chunks": 20.7}
 ladder(list(steps.items()))
 
 # %% planner-text [markdown]
-# The last of these plans keeps all activations. To make them fit, it cuts the network into 16 stages.
-# The plan that was really run has 8 stages, and fits because it recomputes every block. For that it pays seven seconds a step, by your planner's count.
-# Is there nothing between keeping everything and recomputing everything?
+# The 20.7-second plan keeps all its activations, and needs 16 stages to make room for them. The plan that was actually run in 2021 gets by with 8, because it recomputes every block. By your planner's count, that costs it seven seconds a step.
+# There may be something better between the two: recompute a part, and keep the rest.
 #
-# Let's ask the planner. The next cell is the planner of {lesson:stages}, and nothing else. It is folded; just run it.
-# In this lesson we'll write five of its functions again, and say each time what is new:
-# `recomputed_flops` and `stored_of_block` for recomputation, `state_held` for ZeRO, and `once_seconds` and `microbatch_seconds` for overlap and FSDP.
-# The others call these five by name, so from then on they use the new ones.
+# The folded cell below is the planner of {lesson:stages}. Just run it. In this lesson we'll replace five of its functions. (If you ever rerun this cell, rerun everything below it as well.)
 
 # %% planner tags=["known"]
 import math
@@ -340,7 +336,7 @@ def report(seconds, plan):
 
 
 # %% plan-text [markdown]
-# A plan needs two new fields. They stay switched off until their sections come:
+# A plan gets two new fields. They stay switched off until their sections come:
 
 
 # %% plan
@@ -358,7 +354,8 @@ class Plan:
 
 
 # %% shares-text [markdown]
-# Now look at one block of the plan that was really run. How much of what it keeps is a value for each token, and how much is a value for each *pair* of tokens?
+# Now look at one block of the plan of 2021. Some of its activations are values for each token; the others are values for each *pair* of tokens.
+# Here is how much of the block's memory each kind takes:
 
 # %% share-of-pairs tags=["modelled"]
 large = Network(blocks=80, width=12288, heads=96)
@@ -374,13 +371,13 @@ theirs = Plan(
 tokens = theirs.examples * SEQUENCE
 for_tokens = tokens * large.width * (10 + 24 / theirs.tensor)
 in_all = block_activations(large, theirs)
-print(f"for each token:         {100 * for_tokens / in_all:.0f} %")
+print(f"for each token:          {100 * for_tokens / in_all:.0f} %")
 for_pairs = in_all - for_tokens
 print(f"for each pair of tokens: {100 * for_pairs / in_all:.0f} %")
 
 # %% selective-text [markdown]
 # The pairs take 43 %. They are the matrices of attention: in every head, softmax and dropout leave an entry for each pair of tokens.
-# If you recompute *only these*, that is **selective recomputation**. In the planner, that is one more case in the compute and one in the memory:
+# **Selective recomputation** recomputes only these matrices, and keeps everything else. Your planner needs one more case in the compute, and one in the memory:
 
 
 # %% selective
@@ -405,7 +402,7 @@ def stored_of_block(network, plan):
 
 
 # %% kept-text [markdown]
-# How much of a block does the published plan keep in each of the three ways, and does it fit?
+# How much of a block does the 2021 plan keep, and how much does a device hold, without recomputation, with selective, and with full?
 
 # %% kept tags=["modelled"]
 for recompute in ["nothing", "selective", "full"]:
@@ -417,13 +414,13 @@ for recompute in ["nothing", "selective", "full"]:
     print(f"{held:3.0f} GB")
 
 # %% kept-read [markdown]
-# Without these matrices, the plan comes down from 171 GB to 113 GB. That isn't enough yet, but it is a third less.
-# What does it cost?
+# Selective recomputation brings the plan from 171 GB down to 113 GB. That is a third less, but still too much for a device of 80 GB.
+# Full recomputation keeps only 9 % of a block, and fits with 50 GB. But it repeats the whole forward pass of every block.
 
 # %% predict-selective [markdown]
 # A network is 12,288 wide, and its sequences have 2,048 tokens. For each token, the forward pass of a block takes 24 · 12,288² FLOPs for products with weights,
 # and 4 · 2,048 · 12,288 FLOPs for attention among the tokens.
-# Recomputing whole blocks adds 32 % to the compute of a step. How many percent does it add to recompute only the attention among the tokens?
+# Recomputing whole blocks adds 32 % to the compute of a step. By what percentage does the compute grow if you recompute only the attention among the tokens?
 #
 # - [x] `1`
 #   The width is six times the sequence, so 24 times the width is 36 times as much as 4 times the sequence. Attention is one part of 37, and a 37th of 32 % is about 1 %.
@@ -441,10 +438,10 @@ more /= compute_seconds(large, A100, selective)
 reveal("which_plan-selective", round(100 * more))
 
 # %% selective-read [markdown]
-# In FLOPs, that is a bargain!
+# In FLOPs, that is a bargain: 1 % more compute for a third less memory.
 #
-# In 2022, a year after the paper with the 1,536 devices, Korthikanti and others measured both ways, with 175 billion parameters on 64 A100s.
-# Their selective run also used sequence parallelism, which {lesson:transformer_block} has a note on:
+# In 2022, Korthikanti and others measured both kinds of recomputation, with 175 billion parameters on 64 A100s.
+# Their selective run also used sequence parallelism, which {lesson:transformer_block} has a note on. Here are their times beside your planner's:
 
 # %% selective-published tags=["known", "modelled"]
 gpt3 = Network(blocks=96, width=12288, heads=96)
@@ -465,26 +462,26 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
     print(f"predicted {seconds:.1f} s, {held:.0f} GB")
 
 # %% published-read [markdown]
-# Both estimates are a sixth too long. In the table of {lesson:stages}, the estimate for a network of this width was an eighth too long.
-# But what you *gain* comes out about right: selective recomputation, with sequence parallelism, took a quarter less time than full recomputation, and your planner predicts a quarter less.
+# Both estimates are a sixth too long, much as in {lesson:stages}. But the saving comes out right: selective recomputation, with sequence parallelism, took a quarter less time than full recomputation, and your planner predicts a quarter less.
 #
-# It needs 34 GB more, though. By your planner's count that makes 86 GB, which doesn't fit.
-# In their run it did fit, because sequence parallelism splits the activations that tensor parallelism leaves whole on every device.
+# The memory doesn't. Your planner counts 86 GB for the selective run, too much for a device.
+# In fact the run did fit, because sequence parallelism splits the activations that tensor parallelism leaves whole on every device.
 
 # %% note-sequence [markdown]
 # How much does sequence parallelism save?
 #
 # Without attention matrices, a block keeps 10 + 24 / `tensor` bytes for each feature of a token. With sequence parallelism it keeps 34 / `tensor`.
-# Each all-reduce becomes a reduce-scatter and an all-gather, which together send as many bytes. But a device then keeps only its part of what enters attention and the dense layers.
-# So the backward pass has to gather these two inputs of a block once more, which can hide behind compute. The explorer knows sequence parallelism, without these two all-gathers. Our planner doesn't know it.
+# The explorer counts this saving, but not its price: an extra gather of two inputs per block in the backward pass. Your planner counts neither.
 #
 # FlashAttention, which came later, doesn't store the attention matrices at all. Then selective recomputation has nothing left to save.
 
 # %% zero-text [markdown]
 # ## What does every replica hold?
 #
-# The second thing that the planner leaves out is ZeRO ({lesson:zero_and_fsdp}). Without ZeRO, every replica holds its own copy of the optimizer state. ZeRO gives each replica a share instead.
-# ZeRO-1 divides the optimizer state. ZeRO-3, also called FSDP, divides the gradients and the weights too. (ZeRO-2, which divides the gradients but not the weights, we leave out.)
+# The plan of 2021 has 24 replicas, and each of them holds the whole optimizer state. ZeRO ({lesson:zero_and_fsdp}) gives each replica only a share of it.
+# ZeRO-1 divides nothing but the optimizer state. ZeRO-3, also called FSDP, divides the gradients and the weights too. We leave out ZeRO-2, which divides the gradients but not the weights.
+#
+# Under FSDP, two blocks still lie whole on a device: the one that it computes, and the next, which it gathers meanwhile:
 
 
 # %% zero
@@ -507,7 +504,7 @@ def state_held(network, plan):
 
 
 # %% zero-run-text [markdown]
-# How much memory does the published plan need with each of them?
+# Here is what a device holds under the plan of 2021 without ZeRO, with ZeRO-1 and with ZeRO-3:
 
 # %% zero-run tags=["modelled"]
 from lessons.scale.plan_bars import plans_against_memory
@@ -519,18 +516,18 @@ for zero in [0, 1, 3]:
 plans_against_memory(rows, A100.memory)
 
 # %% zero-read [markdown]
-# ZeRO-1 saves 27 GB on each device, which is more than half of what it held. ZeRO-3 saves 8 GB more.
+# ZeRO-1 frees 27 GB on each device, more than half of what it held. ZeRO-3 frees 8 GB more.
 #
-# ZeRO-1 sends no more bytes. Instead of one all-reduce of the gradients,
-# there is a reduce-scatter of the gradients and an all-gather of the updated weights, and together they move as many.
-# FSDP does cost time. We leave it for later.
+# ZeRO-1 sends no more bytes for that. In place of the all-reduce of the gradients,
+# it makes a reduce-scatter of the gradients and an all-gather of the updated weights, and together these move as many bytes.
+# ZeRO-3 does cost time. We'll count it after the next technique.
 
 # %% overlap-text [markdown]
 # ## What can hide?
 #
-# The third thing is not new: the four smallest of the ten published runs already did it. The all-reduce of the gradients needn't wait for the end of the backward pass.
+# So far, your planner waits for the whole backward pass before it adds up a single gradient. It needn't.
 # As soon as a block has its gradients, their all-reduce can start, while the device moves on to the preceding block.
-# This is called **overlap**: communication hides behind compute. Our planner assumes that neither slows the other down.
+# This is called **overlap**: communication hides behind compute. The four smallest of the ten published runs already used it. Your planner assumes that the two don't slow each other down.
 
 # %% overlap-picture
 from lessons.scale.which_plan.pictures import exposed_exchange
@@ -538,9 +535,10 @@ from lessons.scale.which_plan.pictures import exposed_exchange
 exposed_exchange()
 
 # %% overlap-read [markdown]
-# Two parts of the communication can't hide: the gradients of the block whose backward pass comes last,
-# and whatever is still running when the backward pass has ended.
-# This is **exposed communication**. The time that a step still pays is roughly the larger of the two:
+# Two parts can't hide: the all-reduce of the block whose backward pass comes last, and whatever is still running when the backward pass has ended.
+# They are **exposed communication**, and your planner adds the larger of the two to the step.
+#
+# The gradients are complete only in the last micro-batch. So there is only one backward pass to hide behind, that of the last micro-batch. It is two thirds of that micro-batch's compute, plus whatever is recomputed.
 
 
 # %% overlap
@@ -567,8 +565,8 @@ def once_seconds(stage, machine, plan):
 # %% today-text [markdown]
 # ## What does it all save?
 #
-# Now let the planner choose what to recompute, then whether to use ZeRO-1. Finally, switch on overlap in all plans.
-# `with_each` makes a copy of every plan for each value of a field:
+# Now let the planner choose again: first what to recompute, then also whether to use ZeRO-1, and finally with overlap in all plans.
+# `with_each` copies every plan once for each value of a field:
 
 
 # %% each
@@ -600,28 +598,23 @@ report(seconds, best)
 steps["overlap"] = round(seconds, 1)
 
 # %% today-read [markdown]
-# Follow the plan as it changes. Selective recomputation makes room, and eight stages are now enough instead of sixteen.
+# Follow the plan as it changes. Selective recomputation makes room, so eight stages are enough instead of sixteen.
 #
-# ZeRO-1 makes more room. Now four stages are enough, and so are tensor-parallel groups of four, whose all-reduces are cheaper.
-# A replica takes 16 devices instead of 64, and there are 96 replicas. Overlap leaves the plan as it is, and hides part of its communication.
+# ZeRO-1 makes more room. Now four stages are enough. So are tensor-parallel groups of four, with their cheaper all-reduces.
+# A replica fits on 16 devices instead of 64, which leaves room for 96 replicas. Overlap keeps this plan, and hides part of its communication.
 #
-# Here is what each of them saves:
+# This is what each technique saves:
 
 # %% ladder tags=["modelled"]
 ladder(list(steps.items()))
 
-# %% note-stages [markdown]
-# Are eight stages really better than sixteen?
-#
-# Hardly: the best plan with 16 stages takes only 0.02 s longer. Your planner charges every stage for the logits, and that decides between the two.
-# If the last stage had fewer blocks instead, so that all stages took equally long, 16 stages would win.
-
 # %% ladder-read [markdown]
-# Together they bring the step from 39.9 s to 18.8 s, and stages save most of it. But is that because they came first?
+# Together, the techniques bring the step from 39.9 s to 18.8 s, and stages save most of it. But stages also came first, when there was most to save.
 
 # %% predict-order [markdown]
-# A planner starts with tensor and data parallelism alone. Each of the 48 devices of a replica holds 49 GB for its parameters, and the activations have to fit beside them.
-# Now it may use one technique after another: first recomputation, then ZeRO-1, then overlap, and stages only at the end. Which technique saves most?
+# A planner has to train 145.6 billion parameters on 1,536 A100s, at first with tensor and data parallelism alone. In its best plan, a replica has 48 devices.
+# Each of them holds 49 GB for its parameters, and the activations must fit next to that.
+# Now the planner may use one technique after another: first recomputation, then ZeRO-1, then overlap, and stages only at the end. Which technique saves most?
 #
 # - [ ] `recomputation` recomputation
 #   It makes room among the activations. But here the parameters are what takes up the room.
@@ -653,7 +646,7 @@ for number in range(1, len(names)):
 reveal("which_plan-order", most)
 
 # %% other-order-text [markdown]
-# And what do the others save?
+# Here is the whole ladder in this order:
 
 # %% other-order tags=["modelled"]
 ladder(list(other.items()))
@@ -661,32 +654,22 @@ ladder(list(other.items()))
 # %% other-order-read [markdown]
 # Stages save only 4.5 s now. What one technique has already saved, the next can't save again.
 #
-# And recomputation by itself saves nothing. On 32 devices, the parameters alone take 73 of 80 GB. Only full recomputation squeezes the activations into the remaining 7 GB, and that costs more time than the smaller replica saves. So 48 devices remain best.
-#
-# By your planner's count, a plan without stages takes 23.8 s with ZeRO-1, less than the 24.8 s published.
-# They used stages, but stages weren't the only way.
-#
-# Would you really get 18.8 s, where they needed 24.8 s? One thing you can check: does the choice depend on the one number that we fitted?
-# Here is the best plan when matrix products reach less of the peak, and when they reach more:
+# Recomputation by itself saves nothing. With 32 devices in a replica instead of 48, the weights, gradients and optimizer state alone take 73 of 80 GB.
+# Only full recomputation squeezes the activations into the remaining 7 GB, and that costs more time than the smaller replica saves.
 
-# %% shares tags=["modelled"]
-for peak_share in [0.44, 0.66]:
-    machine = replace(A100, flops=peak_share * 312e12)
-    seconds, plan = ranked(large, machine, overlapping)[0]
-    percent = 100 * peak_share
-    print(f"{percent:.0f} % of the peak: {seconds:.1f} s", end=", ")
-    print("the same plan" if plan == best else "a different plan")
-
-# %% shares-read [markdown]
-# The time changes by seconds, but the plan stays the same.
-# So an error in this number hardly changes the choice. The next error is another matter.
+# %% note-choice [markdown]
+# How firm is the planner's choice?
+#
+# It doesn't hang on the one number that we fitted, the 52 % of an A100's peak. With 44 % or 66 %, a step takes seconds more or less, but the plan of 18.8 s stays the best.
+#
+# The eight stages of the first plan are less firm. They beat 16 stages by only 0.02 s, because your planner charges every stage for the logits.
+# If the last stage had fewer blocks instead, so that all stages took equally long, 16 stages would win.
 
 # %% fsdp-text [markdown]
 # ## Too good to be true
 #
-# One thing is still missing: the time that FSDP takes. A device gathers the weights of each block twice, for the forward and for the backward pass,
-# and a reduce-scatter adds up the gradients. It does so in *every* micro-batch, so nothing is left for the end of the step.
-# Each of the three takes half as long as an all-reduce, and with overlap they hide behind compute, too:
+# Your planner doesn't count the time of FSDP yet. A device gathers the weights of each block twice, for the forward and for the backward pass,
+# and a reduce-scatter adds up the gradients. It does all three in *every* micro-batch, and then has nothing left to add up at the end of the step. Each takes half as long as an all-reduce. With overlap, they too hide behind compute:
 
 
 # %% fsdp
@@ -721,7 +704,7 @@ def once_seconds(stage, machine, plan):
 
 
 # %% fsdp-run-text [markdown]
-# What does the planner choose if it may use FSDP?
+# Now the planner may use FSDP as well:
 
 # %% fsdp-run tags=["modelled"]
 with_fsdp = with_each(recomputing, "zero", [0, 1, 3])
@@ -730,10 +713,10 @@ seconds, best = ranked(large, A100, with_fsdp)[0]
 report(seconds, best)
 
 # %% fsdp-read [markdown]
-# There are the 17.6 s, and no pipeline at all! Your planner has dropped the stages. It splits each weight between two devices, and then over 768 replicas.
-# If that is true, we could have saved ourselves most of the last two lessons.
+# There they are, the 17.6 seconds. And the pipeline is gone! Your planner splits each weight between two devices, and then over 768 replicas.
+# If that is true, we could have saved ourselves most of {lesson:stages}.
 #
-# The paper of 2021 measured FSDP, too, and calls it ZeRO-3: 175 billion parameters and a batch of 1,536 examples, on 384, 768 and 1,536 devices.
+# The paper that measured the 24.8 s has also measured FSDP, under the name of ZeRO-3: 175 billion parameters and a batch of 1,536 examples, on 384, 768 and 1,536 devices.
 
 # %% predict-fsdp [markdown]
 # Training steps of a network of 175 billion parameters were measured with FSDP, with the same batch of 1,536 examples on every number of devices. In seconds, a step took 81.6 on 384 devices, and 66.8 on 768.
@@ -782,8 +765,8 @@ lines = {"published": measured.items(), "yours": planned.items()}
 times_over_devices(lines)
 
 # %% fsdp-published-read [markdown]
-# On 1,536 devices, the estimate is wrong by a factor of almost four!
-# Most of that time can't have gone into compute. Take the published time, subtract the compute, and compare the rest with our formula for the communication:
+# On 1,536 devices, your planner is wrong by a factor of almost four! Most of that time can't have gone into compute.
+# Subtract the compute from the published time, and compare what is left with our formula for the communication:
 
 # %% fsdp-where tags=["modelled"]
 without_overlap = replace(fsdp_on(1536), overlap=False)
@@ -795,82 +778,32 @@ print(f"communication          {communication:5.1f} s")
 print(f"left for communication {66.8 - compute:5.1f} s")
 
 # %% fsdp-where-read [markdown]
-# If our formula is right about compute, the communication must have taken at least 48.7 s, where the formula says 9 s.
+# If your planner is right about the compute, the communication took at least 48.7 s. Our formula says 9 s.
 # Even if none of it was hidden, the formula is off by more than a factor of five.
 #
-# You have met such a factor before: on 64 nodes, an all-reduce took almost six times as long as our formula says ({lesson:how_long}).
-# But is the number of nodes to blame? We don't know. On more devices, each gather also served fewer tokens, and perhaps nothing overlapped.
-# In a later FSDP run, on 64 nodes of H100s, a gather served eight examples instead of one, and the explorer's estimate was right.
+# The number of nodes may be to blame: in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as our formula says.
+# But more devices also left fewer examples to each: on 384 devices a gather served four of them, on 1,536 only one. And perhaps the run didn't overlap anything. We don't know.
+# We only know of a later FSDP run on 64 nodes of H100s. There a gather served eight examples, and the explorer's estimate was right.
 #
-# In our 17.6 s plan, each gather serves one example, and the communication takes just as long as the compute behind which it hides.
+# Our 17.6-second plan is in the same position. Each gather serves a single example, and takes just as long as the compute it hides behind. There is no slack at all.
 # If it took twice as long, the step would take 34.5 s.
-# So don't rent 1,536 devices for it before you have measured gathers over many nodes (`nccl-tests`).
-# With tensor parallelism and stages, the same network of 175 billion parameters took 20.8 s a step on 1,536 devices.
-# Another way out is **hybrid sharding** (HSDP): FSDP inside a node or a few of them, and data-parallel replicas beyond. Our planner leaves it out.
+# So don't rent 1,536 devices for this plan before you have measured gathers over many nodes, with `nccl-tests` ({lesson:all_reduce}).
+#
+# Without FSDP, the same network of 175 billion parameters took 20.8 s a step on 1,536 devices, with tensor parallelism and stages.
+# Another way out is **hybrid sharding** (HSDP): FSDP inside a node or a few of them, and data-parallel replicas beyond. Your planner leaves it out.
 
 # %% note-fails [markdown]
-# Where else does it fail?
+# What else can go wrong?
 #
-# The site's page *How good is the model?* compares the explorer with all the published runs that we found.
-# Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order.
-# Neither models much that happens on a real machine: kernels that wait for their launch, congestion, checkpoints, failures.
-
-# %% explorer-text [markdown]
-# ## Back to 4,096 devices
-#
-# Here is the explorer of {lesson:whole_game} once more: the largest network on 4,096 H100s, with every technique allowed.
-# It left you with a question. With a batch of 512 examples, the devices reach only 30 % of their peak.
-# With 4,096 examples, a different plan wins, and they reach 45 %. Why?
-
-# %% scale-out-again tags=["modelled"]
-from lessons.scale.explorer import ScaleOutExplorer
-
-ScaleOutExplorer(
-    "146",
-    "H100",
-    devices=4096,
-    examples=512,
-    everything=True,
-)
-
-# %% explorer-read [markdown]
-# Read the first plan: stages, chunks and ZeRO-1, and nothing recomputed. A step takes 778 ms, and a device computes for only 451 ms of them.
-# Each of the 64 replicas takes eight micro-batches of one example.
-# The gradients are complete only during the last of them, so they can hide behind one backward pass at most. What doesn't fit behind it is exposed: 159 ms.
-#
-# What do more examples change? Below are four plans of the explorer. The first is the winner with 512 examples.
-# The second has the same mesh and ZeRO-1, but 4,096 examples. The third is the fastest with 4,096 examples and ZeRO-1, and the last one is the winner there:
-
-# %% peak-shares tags=["modelled"]
-from lessons.scale.which_plan.explorer_plans import four_plans
-
-four_plans()
-
-# %% peak-read [markdown]
-# Compare the first two. Eight times as many examples keep the devices computing eight times as long, but the gradients are still added up only once a step.
-# So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. That brings the devices to 40 % of their peak.
-#
-# Most of what remains is all-reduces over `model`, 15 % of the step. The third plan has four times as many replicas, so each needs only a quarter of the devices,
-# and two devices along `model` communicate far less than eight. ZeRO-1 and selective recomputation make it fit. That brings 44 %.
-# With 512 examples that would be a bad plan: each of 256 replicas would have only two examples, so its eight stages would wait for most of the step.
-#
-# So here is the answer: *a larger batch gives the devices more to compute between two exchanges of gradients, and lets you use smaller replicas.*
-#
-# The fourth plan is the fastest of all. Would you rent 4,096 devices for it?
-#
-# Not before you have measured it. It is ZeRO-3 over 512 replicas, so it gathers weights over many nodes in every micro-batch,
-# and that is the kind of estimate that was wrong by a factor of almost four.
-# The third plan is only 2 % slower by the explorer's count, and it doesn't depend on these gathers.
-
-# %% note-more [markdown]
-# Could it be more than 45 %?
-#
-# Hardly in the explorer, whose matrix products reach only 57 % of the peak. Published runs on H100s have reached 50 %.
+# - *Time.* The site's page *How good is the model?* compares the explorer with all the published runs that we found. Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order. Your planner has been off by up to 38 % on later programs.
+# - *Memory.* A plan of 79 GB may not fit into 80 GB. Libraries need memory of their own, for the buffers of collectives for example, and memory that has been freed may lie in pieces too small to be used again. A run on a few nodes tells you how much is missing.
+# - *What is left out.* Neither your planner nor the explorer models kernels that wait for their launch, congestion, checkpoints and failures, nor networks with experts, which the glossary explains under *Expert parallelism*.
 
 # %% yours-text [markdown]
 # ## 64 H100s and 34 billion parameters
 #
-# Few of us rent 4,096 devices. So, your turn: you have 64 H100s and want to train 34 billion parameters, with 1,024 examples in a batch. What do you run?
+# Few of us rent 1,536 devices. So suppose that you have 64 H100s, and want to train 34 billion parameters with 1,024 examples in a batch.
+# The planner may use everything that it has learned:
 
 # %% yours tags=["modelled"]
 H100 = Machine(
@@ -891,20 +824,13 @@ show(fast_best)
 print(f"{fast_seconds:.1f} s")
 
 # %% yours-read [markdown]
-# It chose FSDP over all 64 devices, with selective recomputation and no other way of splitting the network. Can you believe the 14.1 s? On eight nodes of A100s, two published FSDP runs were even faster than the explorer says.
-# But each of their gathers served 8,192 tokens or more, and here it serves 4,096.
-
-# %% note-room [markdown]
-# Does a plan of 79 GB fit into 80 GB?
+# It chooses FSDP over all 64 devices, with selective recomputation: no tensor parallelism, no stages.
 #
-# By the planner's rule it does. On a real device, libraries need memory of their own, for the buffers of collectives for example,
-# and memory that has been freed may lie in pieces too small to be used again. Neither our planner nor the explorer leaves room for that.
-# A run on a few nodes tells you how much is missing.
+# Can you believe the 14.1 s? The 64 devices are eight nodes. On eight nodes, FSDP has a good record: two published runs on A100s were even faster than the explorer says (page *How good is the model?*). But their gathers served at least 8,192 tokens each. Yours serve 4,096.
 
 # %% worlds-text [markdown]
-# But suppose that your links between nodes carry only a quarter of what we assumed. Perhaps other jobs use the same network,
-# or several devices share one adapter. Here is the best plan for such slow links, and then the time of both plans on both kinds of links.
-# The code is folded:
+# The planner also assumes that your links between nodes carry 50 GB/s. They may carry only a quarter of that, if other jobs use the same network
+# or if several devices share one adapter. The folded cell finds the best plan for such slow links, and times both plans on both kinds of links:
 
 # %% worlds tags=["known", "modelled"]
 slow = replace(H100, between=Link(12.5e9, 14e-6))
@@ -920,9 +846,10 @@ for links, plan in [("fast", fast_best), ("slow", slow_best)]:
 
 # %% worlds-read [markdown]
 # Suppose that you count on fast links, and they are slow. Then a step takes 18.3 s where 15.5 s would do, so your wrong guess costs you almost 3 s.
-# If you count on slow links and they are fast, it costs less than 1 s. The extra time that a plan costs you in one case, over the best plan for that case, is its *regret*.
+# If you count on slow links and they are fast, it costs less than 1 s.
+# The extra time that a plan costs you, over the best plan for the same links, is its *regret*.
 #
-# These were only two plans. Each point below is a plan that fits. Further right means slower on fast links; higher means slower on slow links.
+# In the next picture, each point is a plan that fits. Further right means slower on fast links; higher means slower on slow links.
 # The gray lines are the best times, so a plan's regrets are its distances from the two lines:
 
 # %% points tags=["modelled"]
@@ -942,8 +869,8 @@ plans_on_both_links(points)
 # If you don't know which links you'll get, look at the larger of a plan's two regrets, its *largest regret*.
 # The cautious choice is the plan whose largest regret is the smallest. This rule is called *minimax regret*.
 #
-# **Exercise.** Write `largest_regret(plan)`. Work out by how many seconds the plan is slower than the best plan on fast links, which takes `fast_seconds`,
-# and by how many it is slower than the best plan on slow links, which takes `slow_seconds`. Return the larger of the two.
+# **Exercise.** Write `largest_regret(plan)`. On the fast links of `H100`, the best plan takes `fast_seconds`; on the slow links of `slow`, the best plan takes `slow_seconds`.
+# Work out how many seconds slower `plan` is on each of the two, and return the larger number.
 
 
 # %% exercise-regret
@@ -959,7 +886,9 @@ def largest_regret(plan):
 check("which_plan-regret", largest_regret)
 
 # %% close-text [markdown]
-# Which plans have a largest regret of less than a second?
+# ## What would you run?
+#
+# Here are all the plans whose largest regret is less than a second:
 
 # %% close tags=["modelled"]
 from course_lib import yours_or_ours
@@ -980,12 +909,16 @@ for seconds, plan in close:
     print(f"{seconds:.2f} s {sizes}  {plan.recompute}")
 
 # %% close-read [markdown]
-# There are eleven, and they lie within 0.2 s of one another, hardly more than a hundredth of a step. No planner can tell these apart.
+# These eleven lie within 0.2 s of one another, hardly more than a hundredth of a step, and no planner can tell them apart. So look at what they have in common.
+# All have 16 replicas of four devices, and the four share the network by stages, or by stages and tensor parallelism. All use ZeRO-1 and selective recomputation.
 #
-# But look at what they have in common. All have 16 replicas of four devices, and these four share the network by stages, or by stages and tensor parallelism. All use ZeRO-1 and selective recomputation.
-# None of them uses FSDP, but the best plan with FSDP follows at 1.18 s, and by the planner's error that is no difference either.
+# None uses FSDP. But the best FSDP plan isn't far behind: its largest regret is 1.18 s, against 0.78 s. Our planner isn't accurate enough to tell those two apart, either.
+# Whether one of the eleven beats FSDP on *your* links, only a measurement can tell.
 #
-# That is as far as your planner can take you. Whether one of these beats FSDP on *your* links, only a measurement can tell.
+# So here is our answer. *On 64 H100s, we would first measure all-gathers over the eight nodes, and then run 16 replicas of four stages, with ZeRO-1 and selective recomputation.*
+# If the all-gathers are as fast as the planner assumes, time a few steps of FSDP, too, and keep the faster plan.
+#
+# On 1,536 A100s, we would start with the plan of 18.8 s. Its replicas exchange gradients and weights once a step. Those of the 17.6-second plan do so in every micro-batch, and we know of nobody who has measured that.
 
 # %% note-practice [markdown]
 # Do practitioners run pipelines or FSDP?
@@ -994,12 +927,56 @@ for seconds, plan in close:
 # lists `tensor` 4 and 4 stages for 70 billion parameters on 64 H100s, while MosaicML and torchtitan have measured 70-billion-parameter networks on 64 A100s with FSDP alone.
 # Which one is better for you depends on your links: measure these first.
 
-# %% note-experts [markdown]
-# What about experts?
+# %% explorer-text [markdown]
+# ## Back to 4,096 devices
 #
-# In a **mixture of experts**, each token passes through only a few of a block's dense layers, its experts.
-# **Expert parallelism** puts the experts on different devices. Two all-to-alls in each block carry the tokens there and back, and two more carry the gradients.
-# Neither our planner nor the explorer includes experts.
+# {Lesson:whole_game} left you with a question. With a batch of 512 examples, the best plan for 4,096 H100s uses only 30 % of their peak.
+# With 4,096 examples, a different plan wins, and it uses 45 %. Why?
+#
+# Now you can answer it. Here is the explorer once more, with the largest network and every technique allowed:
+
+# %% scale-out-again tags=["modelled"]
+from lessons.scale.explorer import ScaleOutExplorer
+
+ScaleOutExplorer(
+    "146",
+    "H100",
+    devices=4096,
+    examples=512,
+    everything=True,
+)
+
+# %% explorer-read [markdown]
+# Read the first plan. A step takes 778 ms, and a device computes for only 451 ms of them.
+# Each of the 64 replicas works through eight micro-batches of one example. The gradients are complete only during the last of these, so at most one backward pass can hide their communication.
+# The 159 ms over `batch` are what doesn't fit behind it.
+#
+# Now give the devices more examples. In the table below, plan 1 is the one that you have just read. Plan 2 has the same mesh and ZeRO-1, but 4,096 examples.
+# Plan 3 is the fastest with 4,096 examples and ZeRO-1, and plan 4 is the fastest of all with 4,096 examples:
+
+# %% peak-shares tags=["modelled"]
+from lessons.scale.which_plan.explorer_plans import four_plans
+
+four_plans()
+
+# %% peak-read [markdown]
+# Compare plans 1 and 2. With eight times as many examples, the devices compute for eight times as long, but they still add up the gradients only once a step.
+# So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. The devices reach 40 % of their peak.
+#
+# What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has two devices along `model` instead of eight, and these communicate far less.
+# A replica needs only a quarter of the devices, and ZeRO-1 and selective recomputation make the plan fit. The devices reach 44 %.
+# With 512 examples, that would be a bad plan: each of its 256 replicas would get only two of them. Two micro-batches can't be interleaved over eight stages ({lesson:stages}), so these would wait for most of the step.
+#
+# So a larger batch helps twice: *it gives the devices more to compute between two exchanges of gradients, and it lets you use smaller replicas.*
+#
+# Plan 4 is 2 % faster still. But it is ZeRO-3 over 512 replicas, and gathers weights over many nodes in every micro-batch.
+# The explorer, like your planner, gives these gathers the full bandwidth of the links, however many nodes take part.
+# So here, too, we would run plan 3, and plan 4 only once its gathers have been measured.
+
+# %% note-more [markdown]
+# Could it be more than 45 %?
+#
+# Hardly in the explorer, whose matrix products reach only 57 % of the peak. Published runs on H100s have reached 50 %.
 
 # %% plain-heading [markdown]
 # ## The plain program
@@ -1011,8 +988,8 @@ for seconds, plan in close:
 # ## Takeaways
 #
 # - Make room first. ZeRO-1 sends no more bytes, selective recomputation adds hardly any FLOPs, and with that room you need fewer stages and smaller tensor-parallel groups. What one technique has already saved, the next can't save again.
-# - Trust a planner where it has been compared with measurements. Ours was off by about a quarter at most on ten runs that communicate little over `data`, and by up to 38 % on later programs. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
-# - Don't ask for the fastest plan, but for one whose largest regret is small. When two plans differ by less than the planner's error, it can't choose between them: look at what the good ones have in common.
+# - Trust a planner where it has been compared with measurements. Ours was off by about a quarter at most on nine published runs that it wasn't fitted to. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
+# - Don't ask for the fastest plan, but for one whose largest regret is small. When two plans differ by less than the planner's error, look at what the good ones have in common, and measure the rest.
 #
 # Puzzles 14 and 16 on the page *Puzzles* set limits for what you learned here: ZeRO, and 64 H100s whose links are slow.
 
