@@ -147,7 +147,7 @@ def wait_for_the_end(kernel: Kernel) -> dict[int, float]:
     return {int(step): loss for step, loss in kernel.value(LOSSES).items()}
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_a_kernel_killed_while_its_lab_trains_leaves_runs_that_go_on(tmp_path):
     seed = random.randrange(10**6)
     dice = random.Random(seed)

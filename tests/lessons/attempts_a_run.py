@@ -39,11 +39,6 @@ def newest(folder):
     return max(filter(readable, paths), key=lambda path: int(path.split("-")[-1]), default=None)
 
 
-def by_name(folder):
-    paths = sorted(str(path)[:-6] for path in Path(folder).glob("ckpt-*.index"))
-    return [None, *filter(readable, paths)][-1]
-
-
 def by_index(folder):
     return f"{folder}/ckpt-{numbers(folder)[-1]}" if numbers(folder) else None
 
@@ -68,11 +63,6 @@ def by_time(folder):
     return [None, *filter(readable, [str(path)[:-6] for path in paths])][-1]
 
 
-def of_the_newest_two(folder):
-    paths = [f"{folder}/ckpt-{number}" for number in numbers(folder)[-2:]]
-    return [None, *filter(readable, paths)][-1]
-
-
 ATTEMPTS = {
     "a_run-warm-up": Attempts(
         right=(
@@ -94,17 +84,13 @@ ATTEMPTS = {
             lambda folder: newest(folder) and newest(folder).replace("/ckpt", "//ckpt"),
         ),
         wrong=(
-            (named, "believes the file"),
             (tf.train.latest_checkpoint, "asks the file"),
             (downwards_from_the_named, "highest number"),
             (up_to_the_first_torn, "highest number"),
             (by_time, "highest number"),
             (lambda folder: by_index(folder) and next(filter(readable, [by_index(folder)]), None), "`None`"),
-            (by_name, "Sort the numbers"),
-            (by_index, "be torn"),
             (lambda folder: max(numbers(folder), default=None), "a path without an ending"),
             (lambda folder: newest(folder) and newest(folder) + ".index", "a path without an ending"),
-            (of_the_newest_two, "go on down"),
         ),
     ),
 }

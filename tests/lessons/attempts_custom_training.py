@@ -58,7 +58,7 @@ def by_keras(model, optimizer, images, labels, size):
     return [loss, logits]
 
 
-def accumulated(divide=lambda losses, size: average(losses, global_batch_size=size), *, count=1, wrap=None):
+def accumulated(divide=lambda losses, size: average(losses, global_batch_size=size), *, wrap=None):
     """Returns an answer to custom_training-accumulated that divides as it is told."""
 
     def answer(model, optimizer, micro_batches, size):
@@ -66,7 +66,7 @@ def accumulated(divide=lambda losses, size: average(losses, global_batch_size=si
             with tf.GradientTape() as tape:
                 logits = model(images, training=True)
                 losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-                loss = divide(losses, size) / count
+                loss = divide(losses, size)
             return loss, *tape.gradient(loss, model.trainable_variables)
 
         take = wrap(taken) if wrap else taken
@@ -119,10 +119,6 @@ ATTEMPTS = {
         right=(by_keras, counting),
         wrong=(
             (
-                replica_step(lambda losses, model, size: tf.reduce_mean(losses) + scaled(model.losses)),
-                "its own examples only",
-            ),
-            (
                 replica_step(
                     lambda losses, model, size: (
                         average(losses, global_batch_size=size) + tf.add_n(model.losses) / replicas()
@@ -143,9 +139,7 @@ ATTEMPTS = {
         right=(accumulated(), accumulated(wrap=tf.function)),
         wrong=(
             (accumulated(lambda losses, size: tf.reduce_mean(losses)), "divided by `size`"),
-            (accumulated(count=3), "divided by `size`"),
             (accumulated(by_own_rows), "an empty micro-batch"),
-            (accumulated(lambda losses, size: tf.reduce_sum(losses)), "divided by `size`"),
             (accumulated(wrap=reduced_each), "only the optimizer"),
             (under_one_tape, "before the next"),
             (at_once, "once for each micro-batch"),

@@ -29,6 +29,24 @@ def manager(checkpoint, folder):
     return tf.train.CheckpointManager(checkpoint, str(folder), max_to_keep=3)
 
 
+def least(folder, all_reduce_min):
+    return all_reduce_min(newest(folder))
+
+
+def own(worker, folder):
+    return folder if worker == 0 else tempfile.mkdtemp()
+
+
+def resume(number_of=least, place_of=own):
+    """Returns an answer to failures-resume that restores that number and saves into that place."""
+
+    def answer(worker, checkpoint, folder, all_reduce_min):
+        restored(checkpoint, folder, number_of(folder, all_reduce_min))
+        return manager(checkpoint, place_of(worker, folder))
+
+    return answer
+
+
 def by_trying(worker, checkpoint, folder, all_reduce_min):
     common = int(all_reduce_min(tf.constant(newest(folder))))
     if not common and newest(folder):
@@ -38,46 +56,15 @@ def by_trying(worker, checkpoint, folder, all_reduce_min):
     return manager(checkpoint, folder if worker == 0 else Path(tempfile.mkdtemp(), str(worker)))
 
 
-def into_one_folder(worker, checkpoint, folder, all_reduce_min):
-    restored(checkpoint, folder, all_reduce_min(newest(folder)))
-    return manager(checkpoint, folder)
-
-
-def others_into_one_folder(worker, checkpoint, folder, all_reduce_min):
-    restored(checkpoint, folder, all_reduce_min(newest(folder)))
-    return manager(checkpoint, folder if worker == 0 else Path(tempfile.gettempdir(), "others"))
-
-
 def worker_0_alone(worker, checkpoint, folder, all_reduce_min):
     restored(checkpoint, folder, all_reduce_min(newest(folder)))
     return manager(checkpoint, folder) if worker == 0 else None
-
-
-def worker_0_elsewhere(worker, checkpoint, folder, all_reduce_min):
-    restored(checkpoint, folder, all_reduce_min(newest(folder)))
-    return manager(checkpoint, tempfile.mkdtemp())
-
-
-def own_newest(worker, checkpoint, folder, all_reduce_min):
-    restored(checkpoint, folder, newest(folder))
-    return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
 def from_own_folder(worker, checkpoint, folder, all_reduce_min):
     own = manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
     own.restore_or_initialize()
     return own
-
-
-def only_who_finds_one(worker, checkpoint, folder, all_reduce_min):
-    if newest(folder):
-        restored(checkpoint, folder, all_reduce_min(newest(folder)))
-    return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
-
-
-def never(worker, checkpoint, folder, all_reduce_min):
-    all_reduce_min(0)
-    return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
 def everybody_refuses(worker, checkpoint, folder, all_reduce_min):
@@ -88,26 +75,27 @@ def everybody_refuses(worker, checkpoint, folder, all_reduce_min):
     return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
 
 
-def starts_anew(worker, checkpoint, folder, all_reduce_min):
-    restored(checkpoint, folder, all_reduce_min(newest(folder)))
-    return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
-
-
 def waits_again(worker, checkpoint, folder, all_reduce_min):
     made = by_trying(worker, checkpoint, folder, all_reduce_min)
     all_reduce_min(0)  # a barrier
     return made
 
 
-def by_counting(worker, checkpoint, folder, all_reduce_min):
-    restored(checkpoint, folder, all_reduce_min(len([*Path(folder).glob("*.index")])))
-    return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
+def others_into_one(worker, folder):
+    return folder if worker == 0 else Path(tempfile.gettempdir(), "others")
 
 
-def newest_as_text(worker, checkpoint, folder, all_reduce_min):
+def only_who_finds_one(folder, all_reduce_min):
+    return least(folder, all_reduce_min) if newest(folder) else 0
+
+
+def by_counting(folder, all_reduce_min):
+    return all_reduce_min(len([*Path(folder).glob("*.index")]))
+
+
+def newest_as_text(folder, all_reduce_min):
     numbers = [each.stem.removeprefix("ckpt-") for each in Path(folder).glob("*.index")]
-    restored(checkpoint, folder, all_reduce_min(int(max(numbers, default=0))))
-    return manager(checkpoint, folder if worker == 0 else tempfile.mkdtemp())
+    return all_reduce_min(int(max(numbers, default=0)))
 
 
 def of_nothing(worker, checkpoint, folder, all_reduce_min):
@@ -123,18 +111,18 @@ ATTEMPTS = {
     "failures-resume": Attempts(
         right=(by_trying, waits_again, everybody_refuses),
         wrong=(
-            (into_one_folder, "into one folder"),
-            (others_into_one_folder, "into one folder"),
+            (resume(place_of=lambda worker, folder: folder), "into one folder"),
+            (resume(place_of=others_into_one), "into one folder"),
             (worker_0_alone, "summed over all workers"),
-            (worker_0_elsewhere, "into the shared folder"),
-            (own_newest, "different steps: 30, 27, 30"),
+            (resume(place_of=lambda worker, folder: tempfile.mkdtemp()), "into the shared folder"),
+            (resume(lambda folder, _all_reduce_min: newest(folder)), "different steps: 30, 27, 30"),
             (from_own_folder, "different steps: 30, 0, 0"),
-            (only_who_finds_one, "Every worker calls it once"),
-            (never, "the latest that all of them see"),
-            (starts_anew, "None of them refuses: they restored the steps 0, 0, 0"),
+            (resume(only_who_finds_one), "Every worker calls it once"),
+            (resume(lambda folder, all_reduce_min: all_reduce_min(0)), "the latest that all of them see"),
+            (resume(), "None of them refuses: they restored the steps 0, 0, 0"),
             (without_default, "ValueError"),
-            (by_counting, "NotFoundError"),
-            (newest_as_text, "the latest that all of them see"),
+            (resume(by_counting), "NotFoundError"),
+            (resume(newest_as_text), "the latest that all of them see"),
             (of_nothing, "of `checkpoint`"),
         ),
     ),

@@ -48,25 +48,12 @@ def in_place(copies, xs, ys, learning_rate):
     return copies
 
 
-def scaled(factor):
-    return lambda copies, xs, ys, rate: stacked(copies, xs, ys, rate * factor(xs))
-
-
 def alone(copies, xs, ys, learning_rate):
     return [w - learning_rate * own_gradient(w, x, y) for w, x, y in zip(copies, xs, ys, strict=True)]
 
 
-def from_the_first_copy(copies, xs, ys, learning_rate):
-    return [stacked([copies[0]] * len(copies), xs, ys, learning_rate)[0]] * len(copies)
-
-
 def copies_averaged(copies, xs, ys, learning_rate):
     return [np.mean(alone(copies, xs, ys, learning_rate), axis=0)] * len(copies)
-
-
-def foreign_rows(copies, xs, ys, learning_rate):
-    gradients = [own_gradient(w, np.concatenate(xs), np.concatenate(ys)) for w in copies]
-    return [w - learning_rate * gradient for w, gradient in zip(copies, gradients, strict=True)]
 
 
 ATTEMPTS = {
@@ -85,11 +72,8 @@ ATTEMPTS = {
         right=(stacked, in_tensorflow, in_place),
         wrong=(
             (alone, "its own gradient"),
-            (from_the_first_copy, "its own copy"),
             (copies_averaged, "its own copy"),
-            (foreign_rows, "its own rows"),
             (lambda *given: (copy for copy in stacked(*given)), "Return a list"),
-            (scaled(lambda xs: 0.5), "Work this one out"),
         ),
     ),
 }

@@ -81,11 +81,6 @@ def with_an_own_vectorizer(vectorizer, weights):
     return serving(right)(SERVING.make_vectorizer(), weights)
 
 
-def of_good(*parts):
-    found = probabilities(*parts)
-    return {**labelled(found), "probability": found[:, 1]}
-
-
 def in_python(vectorizer, weights, texts):
     found = tf.py_function(lambda given: probabilities(vectorizer, weights, given), [texts], tf.float32)
     return labelled(tf.ensure_shape(found, [None, 2]))
@@ -114,10 +109,7 @@ ATTEMPTS = {
         right=(serving(right), ByReviewServer),
         wrong=(
             (scaling(lambda rows: rows), "length 1"),
-            (scaling(tf.math.l2_normalize), "each row for itself"),
-            (scaling(lambda rows: tf.linalg.normalize(rows, axis=1)[0]), '""'),
             (scaling(lambda rows: rows / tf.norm(rows, axis=1, keepdims=True)), "What do you divide by"),
-            (serving(of_good), "that of the label"),
             (serving(lambda *parts: labelled(probabilities(*parts)[:, ::-1])), "Go through"),
             (serving(in_python), "In another process"),
             (with_an_own_vectorizer, "has seen no texts"),

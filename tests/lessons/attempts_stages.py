@@ -23,7 +23,6 @@ ATTEMPTS = {
     "stages-pipeline": Attempts(
         right=(in_slots, in_fractions),
         wrong=(
-            (lambda one, stages, microbatches, chunks: one * (microbatches + stages // chunks), "21 slots"),
             (lambda one, stages, microbatches, chunks: one * (microbatches + (stages - 1) // chunks), "`/`"),
             (lambda one, stages, *rest: 0 if stages == 1 else pipeline(one, stages, *rest), "single stage"),
             (lambda one, stages, number, chunks: pipeline(one, stages, max(number, stages), chunks), "any"),
@@ -34,8 +33,6 @@ ATTEMPTS = {
                 "any number",
             ),
             (lambda *given: round(pipeline(*given)), "21 slots"),
-            (lambda one, *given: pipeline(1, *given), "21 slots"),
-            (lambda *given: pipeline(*given) / 3, "21 slots"),
         ),
     ),
 }

@@ -32,11 +32,11 @@ def by_the_result_alone(equation, splits):
     return [first, by_tensor(equation[equation.find(",") :], splits)[1], result]
 
 
-def attention(x, query, key, value, *, root=None, mask=None):
+def attention(x, query, key, value, *, root=None):
     q, k, v = (tf.tensordot(x, each, axes=1) for each in (query, key, value))
     q, k, v = (tf.transpose(each, [0, 2, 1, 3]) for each in (q, k, v))
     scores = tf.einsum("bhsk,bhtk->bhst", q, k) / (root or query.shape[-1]) ** 0.5
-    return tf.nn.softmax(scores if mask is None else scores + mask) @ v
+    return tf.nn.softmax(scores) @ v
 
 
 def with_matmul(x, query, key, value):
@@ -45,12 +45,6 @@ def with_matmul(x, query, key, value):
     v = tf.einsum("btd,dhk->bhtk", x, value)
     exponentials = tf.exp(tf.matmul(q, k, transpose_b=True))
     return tf.matmul(exponentials / tf.reduce_sum(exponentials, axis=3, keepdims=True), v)
-
-
-def masked(x, query, key, value):
-    tokens = x.shape[1]
-    future = 1 - tf.linalg.band_part(tf.ones((tokens, tokens)), -1, 0)
-    return attention(x, query, key, value, mask=-1e9 * future)
 
 
 def over_heads(x, query, key, value):
@@ -67,8 +61,6 @@ ATTEMPTS = {
             (by_the_result_alone, "df,bsd->bs"),
             (lambda equation, splits: by_tensor(equation, splits)[2], "three sets"),
             (lambda equation, splits: ["".join(dims) for dims in by_tensor(equation, splits)], "three sets"),
-            (lambda equation, splits: [by_tensor(equation, splits)[at] for at in (1, 0, 2)], "wrong order"),
-            (lambda equation, splits: [by_tensor(equation, splits)[at] for at in (2, 0, 1)], "comes last"),
         ),
     ),
     "transformer_block-attend": Attempts(
@@ -76,9 +68,7 @@ ATTEMPTS = {
         right=(attention, with_matmul),
         wrong=(
             (lambda x, *weights: attention(x, *weights, root=x.shape[-1]), "root of the number of features"),
-            (masked, "causal mask"),
             (lambda x, *weights: x, "the root, the axis of the softmax"),
-            (lambda x, *weights: attention(x, *weights, root=1), "as large as the products"),
             (over_heads, "compares heads"),
         ),
     ),

@@ -41,20 +41,14 @@ ATTEMPTS = {
         wrong=(
             (own_batches, "all examples"),
             (by_number, "Follow the first numbers"),
-            (
-                lambda numbers, size, context: sharded(own_batches(numbers, size, context), context),
-                "whole batches",
-            ),
             (lambda numbers, size, context: sharded(numbers, context), "single examples"),
             (lambda numbers, size, context: list(numbers), "tf.data.Dataset"),
-            (lambda numbers, size, context: sharded(numbers, context).batch(size), "the global batch"),
         ),
     ),
     "workers-divisor": Attempts(
         right=(by_gathering,),
         wrong=(
             (lambda losses: tf.reduce_sum(losses) / 32, "divide by 32"),
-            (tf.reduce_mean, "own examples"),
             (tf.reduce_sum, "how many examples"),
             (lambda losses: losses, "share of the loss"),
             (staying_away, "stays away"),

@@ -1,7 +1,6 @@
 """What `keras_layouts` says of Keras and does not show: what is refused, silent, late or right."""
 
 import ast
-import contextlib
 import inspect
 import re
 
@@ -59,16 +58,6 @@ def on_one(lesson):
     return losses(lesson, "two_functions", lesson["mlp"](tf_keras), adam, on_mesh=False)
 
 
-def initial_loss(lesson, batch):
-    """Returns the loss of a batch under the initial values, by NumPy."""
-    w1, b1, w2, b2 = lesson["values"].values()
-    rows = slice(64 * batch, 64 * batch + 64)
-    logits = np.maximum(lesson["train_x"][rows] @ w1 + b1, 0) @ w2 + b2
-    largest = logits.max(axis=1, keepdims=True)
-    log_sums = np.log(np.exp(logits - largest).sum(axis=1)) + largest[:, 0]
-    return np.mean(log_sums - logits[np.arange(64), lesson["train_y"][rows]])
-
-
 def test_in_one_function_the_first_update_comes_late_and_one_variable_is_spared(lesson):
     model = lesson["split_mlp"]()
     adam = tf_keras.optimizers.Adam(0.01, mesh=lesson["mesh"])
@@ -79,14 +68,6 @@ def test_in_one_function_the_first_update_comes_late_and_one_variable_is_spared(
     ]
     assert moved[0] == moved[1] == moved[3] == 0
     assert moved[2] > 1e-3
-
-
-@pytest.mark.parametrize("optimizer", ["Adam", "SGD"])
-def test_the_second_loss_is_that_of_a_model_that_learnt_nothing(lesson, optimizer):
-    rate = {"Adam": 0.01, "SGD": 0.5}[optimizer]
-    optimizer = getattr(tf_keras.optimizers, optimizer)(rate, mesh=lesson["mesh"])
-    found = losses(lesson, "one_function", lesson["split_mlp"](), optimizer, 2)
-    assert found[1] == pytest.approx(initial_loss(lesson, 1), abs=5e-3)
 
 
 def test_nadam_is_wrong_in_two_functions_too(lesson):
@@ -120,21 +101,6 @@ def test_without_a_mesh_one_function_is_wrong_and_leaving_all_reduces_apart_is_n
         found = losses(lesson, "one_function", lesson["split_mlp"](), adam)
     assert abs(found - on_one).max() > 5e-4
     assert int(adam.iterations.numpy()) > 4
-
-
-def test_a_function_that_is_compiled_again_has_to_be_so_uncombined_again(lesson, on_one):
-    def found(uncombined):
-        adam = tf_keras.optimizers.Adam(0.01, mesh=lesson["mesh"])
-        step = tf.function(lesson["one_function"](lesson["split_mlp"](), adam).python_function)
-        x, y = lesson["train_x"], lesson["train_y"]
-        result = []
-        for rows in (slice(0, 64), slice(64, 96), slice(96, 128)):  # of another size: compiled again
-            pair = shard(x[rows], lesson["rows_of_x"]), shard(y[rows], lesson["rows_of_y"])
-            with no_combining() if len(result) < uncombined else contextlib.nullcontext():
-                result.append(float(step(*pair)))
-        return result
-
-    assert abs(found(1)[2] - found(3)[2]) > 1e-3
 
 
 def test_what_is_quoted_of_adam_stands_in_its_source():

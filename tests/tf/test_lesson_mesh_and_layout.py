@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tensorflow.experimental import dtensor
 
-from course_lib.devices.dtensor import tf, to_numpy
+from course_lib.devices.dtensor import tf
 
 FREE = dtensor.UNSHARDED
 WHOLE = np.arange(24, dtype="float32").reshape(6, 4)
@@ -25,14 +25,6 @@ def test_on_the_meshes_of_the_tutorial_the_shape_of_the_mesh_counts_the_parts():
         layout = dtensor.Layout(inputs, dtensor.create_mesh(dims, device_type="CPU"))
         split = [axis for axis, dim in enumerate(inputs) if dim != FREE]
         assert [layout.shape[axis] for axis in split] == [layout.num_shards(axis) for axis in split]
-
-
-def test_gather_reverses_rows_and_a_seed_gives_other_numbers_under_a_layout_that_splits(rows_split):
-    rows = dtensor.copy_to_mesh(WHOLE, rows_split)
-    assert (to_numpy(tf.gather(rows, [5, 4, 3, 2, 1, 0])) == WHOLE[::-1]).all()
-    draw = tf.function(tf.random.stateless_normal)
-    drawn = dtensor.call_with_layout(draw, rows_split, shape=[6, 4], seed=[1, 2])
-    assert not (to_numpy(drawn) == draw([6, 4], seed=[1, 2]).numpy()).any()
 
 
 def test_what_a_layout_must_keep_to_is_refused_and_its_short_forms_are_right(rows_split):

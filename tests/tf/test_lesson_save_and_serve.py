@@ -37,13 +37,6 @@ def good_of(rows):
     return 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
 
 
-def test_a_checkpoint_of_the_text_layer_lacks_its_words(vectorizer, tmp_path):
-    path = tf.train.Checkpoint(layer=vectorizer).save(str(tmp_path / "checkpoint"))
-    assert any("idf_weights" in name for name, _shape in tf.train.list_variables(path))
-    assert "film" in vectorizer.get_vocabulary()
-    assert not any(b"film" in file.read_bytes() for file in tmp_path.iterdir())
-
-
 def test_two_meshes_in_one_checkpoint_are_refused(tmp_path):
     line = dtensor.create_mesh([("batch", 8)], device_type="CPU")
     on_line = SERVING.variable(np.ones(8, "float32"), dtensor.Layout(["batch"], line))
@@ -51,18 +44,6 @@ def test_two_meshes_in_one_checkpoint_are_refused(tmp_path):
     tf.train.Checkpoint(a=on_grid, step=tf.Variable(1)).write(str(tmp_path / "one"))
     with pytest.raises(tf.errors.OpError):
         tf.train.Checkpoint(a=on_grid, b=on_line).write(str(tmp_path / "two"))
-
-
-def test_an_export_holds_the_words_no_mesh_and_every_bit_of_the_weights(exported):
-    (graphs,) = exported.glob("saved_model.pb")
-    assert b"film" in graphs.read_bytes()
-    for file in exported.rglob("*"):
-        if file.is_file():
-            assert b"_layout" not in file.read_bytes()
-            assert b"CPU:1" not in file.read_bytes()
-    loaded = tf.saved_model.load(str(exported))
-    for name, value in SERVING.values.items():
-        assert np.array_equal(loaded.weights[name].numpy(), value)
 
 
 def test_a_loaded_export_takes_rows_in_any_layout_and_texts_in_none(exported):
@@ -83,18 +64,3 @@ def test_a_process_of_its_own_answers_an_empty_text_and_unknown_words_as_numpy_d
     expected = good_of(np.concatenate([unknown, unknown, 0 * unknown]))
     assert np.abs(answers - expected).max() < 1e-5
     assert abs(SERVING.ask(exported, ["hieno"])[0] - answers[0]) < 1e-5
-
-
-def test_with_its_own_moments_a_review_alone_is_told_what_the_last_bias_says():
-    values = {name: value.astype("float64") for name, value in SERVING.values.items()}
-
-    def logits_of(rows):
-        hidden = tf.nn.relu(rows @ values["W1"] + values["b1"])
-        mean, variance = tf.nn.moments(hidden, axes=[0])
-        return (hidden - mean) / tf.sqrt(variance + 1e-5) @ values["W2"] + values["b2"]
-
-    rows = np.random.default_rng(1).normal(size=(8, 1200))
-    together = logits_of(rows)
-    for at in range(8):
-        assert np.allclose(logits_of(rows[at : at + 1]), values["b2"])
-        assert not np.allclose(together[at], values["b2"])

@@ -5,7 +5,6 @@ import pytest
 
 import course_lib
 from course_lib import collectives, shard
-from tests.course import COURSE, from_lesson, program
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -68,29 +67,3 @@ def test_a_relayout_that_cuts_a_sum_costs_bytes_in_the_backward_pass(first_whole
 
     assert over_model(forward) == [3_072]
     assert over_model(gradients) == [3_072, 3_072, *more]
-
-
-@pytest.mark.parametrize("split", [(), ("hidden",), ("hidden", "first")])
-@pytest.mark.parametrize("stream_layout", [None, ROWS])
-def test_the_residual_network_trains_as_on_one_device_in_every_layout(split, stream_layout):
-    plain = program("splitting_the_model")
-    splits = {"batch": "batch", **dict.fromkeys(split, "model")}
-    layouts = plain.make_layouts(plain.axes, splits, MESH)
-    one, cut = plain.Residual(plain.values), plain.Residual(plain.values, layouts, stream_layout)
-    for rows in (slice(0, 64), slice(64, 128)):
-        x, y = plain.train_x[rows], plain.train_y[rows]
-        expected, _ = plain.train_step(one, tf.constant(x), tf.constant(y), 0.5)
-        loss, _ = plain.train_step(cut, shard(x, layouts["x"]), shard(y, layouts["y"]), 0.5)
-        assert float(loss) == pytest.approx(float(expected), abs=1e-5)
-
-
-@pytest.mark.drill
-def test_two_devices_with_little_memory_train_as_one_that_has_enough(tmp_path):
-    run_devices = from_lesson("splitting_the_model.device_processes", "run_devices")
-    (cell,) = (each for each in COURSE.lesson("splitting_the_model").cells if each.cell_id == "one-device")
-    source = cell.source.partition("\n")[2]
-    (tmp_path / "limited.py").write_text(source)
-    (tmp_path / "unlimited.py").write_text(source.replace("LIMIT = ", "LIMIT = 100 * "))
-    (whole,) = run_devices(str(tmp_path / "unlimited.py"), 1)
-    assert "step 4" in whole
-    assert run_devices(str(tmp_path / "limited.py"), 2) == [whole, whole]

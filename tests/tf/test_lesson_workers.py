@@ -47,22 +47,11 @@ def part_of(dataset, rule, worker=0, workers=2):
     return [int(line) for line in shard.as_numpy_iterator()]
 
 
-def lines_of(folder, files):
-    paths = [folder / f"{number}.txt" for number in range(files)]
-    for first, path in enumerate(paths):
-        path.write_text(f"{4 * first}\n{4 * first + 1}\n{4 * first + 2}\n{4 * first + 3}\n")
-    return tf.data.TextLineDataset([str(path) for path in paths])
-
-
-@pytest.mark.parametrize("rule", ["FILE", "AUTO"])
-def test_one_file_is_not_divided_among_two_workers(tmp_path, rule):
-    quoted = r"FILE based sharding: the dataset only has 1 file\(s\), which is not enough .* 2 shards/workers"
-    with pytest.raises(tf.errors.InvalidArgumentError, match=quoted):
-        part_of(lines_of(tmp_path, 1), tf.data.experimental.AutoShardPolicy[rule])
-
-
 def test_files_are_divided_without_a_choice_and_unevenly_where_they_do_not_divide(tmp_path):
-    lines, rules = lines_of(tmp_path, 4), tf.data.experimental.AutoShardPolicy
+    paths, rules = [tmp_path / f"{number}.txt" for number in range(4)], tf.data.experimental.AutoShardPolicy
+    for first, path in enumerate(paths):
+        path.write_text("".join(f"{4 * first + at}\n" for at in range(4)))
+    lines = tf.data.TextLineDataset([str(path) for path in paths])
     assert part_of(lines, rules.AUTO) == [0, 1, 2, 3, 8, 9, 10, 11]
     assert [len(part_of(lines, rules.FILE, worker, 3)) for worker in range(3)] == [8, 4, 4]
 
@@ -75,9 +64,20 @@ def by_fit(examples):
     return {step: names["by_fit"][step] for step in range(1, 9)}
 
 
-@pytest.mark.drill
-@pytest.mark.parametrize("workers", [2, 3])
-@pytest.mark.parametrize("examples", [96, 97, 101])
+@pytest.mark.parametrize(
+    ("workers", "examples"),
+    [
+        pytest.param(workers, examples, marks=pytest.mark.drill if few else pytest.mark.drill_all)
+        for workers, examples, few in [
+            (2, 97, True),
+            (3, 101, True),
+            (2, 96, False),
+            (2, 101, False),
+            (3, 96, False),
+            (3, 97, False),
+        ]
+    ],
+)
 def test_any_number_of_workers_takes_the_steps_of_one_process_and_of_fit(examples, workers):
     def run(count):
         command = [PLAIN, "--examples", examples, "--steps", "8", "--replicas", count]
