@@ -29,7 +29,7 @@ ROUNDS ?= 20
 
 # Programs, and what imports TensorFlow.
 WITH_TENSORFLOW := $(foreach table,operations strategies,$(addprefix $(table)/,measure.py program.py)) \
-  $(addprefix keras/,estimator.py example.py keras_layouts.py)
+  $(addprefix keras/,estimator.py keras_layouts.py)
 
 # Notebooks are signed once, and again when they change: for each home, since Jupyter keeps the signatures there.
 TRUSTED := .cache/trusted/$(firstword $(shell printf %s "$$JUPYTER_DATA_DIR$$HOME" | cksum))

@@ -78,22 +78,13 @@ class Schemes:
         """Yields the program's records, and one of what its checkpoint gives on the test reviews."""
         for record in self._program.train(self._program.LAYOUTS[scheme], folder, self._per_epoch):
             yield record
-        yield {**record, **self._tested(self._weights(folder))}
+        logits = self._program.logits_of(self._weights(folder), self._reviews.test.features)
+        yield {**record, **training.tested(logits, self._reviews.test.labels)}
 
     def _weights(self, folder: str) -> Weights:
         model = self._program.Model(self._program.LAYOUTS[ONE_DEVICE])
         tf.train.Checkpoint(model=model).restore(tf.train.latest_checkpoint(folder)).expect_partial()
         return {name: weight.numpy() for name, weight in model.weights.items()}
-
-    def _tested(self, weights: Weights) -> dict[str, float]:
-        """Returns loss and accuracy on the test reviews."""
-        logits, labels = (
-            self._program.logits_of(weights, self._reviews.test.features),
-            self._reviews.test.labels,
-        )
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        hits = np.argmax(logits, axis=1) == labels
-        return {"test_loss": float(tf.reduce_mean(losses)), "test_accuracy": float(hits.mean())}
 
 
 def _differences(taken: Taken, of_one_device: Taken) -> Record:

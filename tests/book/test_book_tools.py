@@ -18,11 +18,6 @@ def html(site: Path, page: str) -> str:
     return (site / page).read_text(encoding="utf-8")
 
 
-def test_pictures_carry_their_own_descriptions(site):
-    (image,) = re.findall(r"<img[^>]*_images[^>]*>", html(site, "en/fixture.html"))
-    assert 'alt="one pixel"' in image
-
-
 def test_what_was_printed_stays_where_it_was_printed_and_an_emptied_display_leaves_nothing(site):
     page = html(site, "en/fixture.html")
     places = [page.index(words) for words in (">before\n", 'alt="one pixel"', ">after\n")]

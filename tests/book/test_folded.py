@@ -63,13 +63,6 @@ def test_why_the_right_answer_is_right_is_said_once_in_what_the_choice_opens(les
         assert [each.is_visible() for each in why.all()] == [True]
 
 
-def test_the_reader_opens_and_folds_it_by_keyboard(lesson):
-    lesson.locator("details.revealed summary").nth(1).focus()
-    for expected in (True, False):
-        lesson.keyboard.press("Enter")
-        assert seen(lesson) == [False, expected, False, False]
-
-
 def test_without_scripts_a_click_opens_it(scriptless_page, small_address):
     scriptless_page.goto(f"{small_address}en/fixture.html")
     scriptless_page.locator("details.revealed summary").first.click()

@@ -21,6 +21,7 @@ import nbformat
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+SCREENSHOTS = ROOT / "build" / "screenshots"
 START_SECONDS = 60
 BROWSER_OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 RUN_SECONDS = 300
@@ -64,19 +65,22 @@ class Reader:
     address: str
     folder: Path
 
-    def read(self, path: str, reading: Callable[[Lesson, str], None], name: str) -> None:
-        """Opens the notebook `path` and does with it what `reading` says; `name` is for its screenshots.
+    def read(self, path: str, reading: Callable[[Lesson], None], name: str) -> None:
+        """Opens the notebook `path` and does with it what `reading` says; a screenshot `name` shows the end.
 
         In a thread of its own, because Playwright allows one instance a thread, and other tests have theirs.
         """
         with ThreadPoolExecutor(1) as thread:
             thread.submit(self._read, path, reading, name).result()
 
-    def _read(self, path: str, reading: Callable[[Lesson, str], None], name: str) -> None:
+    def _read(self, path: str, reading: Callable[[Lesson], None], name: str) -> None:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=self.chromium, args=BROWSER_OPTIONS)
             with contextlib.closing(Lesson(browser, self.address, self.folder, path)) as lesson:
-                reading(lesson, name)
+                try:
+                    reading(lesson)
+                finally:
+                    lesson.page.screenshot(path=SCREENSHOTS / f"{name}.png")
             browser.close()
 
 

@@ -5,18 +5,22 @@ An explorer beside what TensorFlow made, and a training while it runs, in each l
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
+
+from playwright.sync_api import expect
 
 from tests.course import COURSE
 from tests.lab.conftest import chromium_path
-from tests.lab.jupyterlab import ROOT, Lesson, Reader, jupyterlab
+from tests.lab.jupyterlab import ROOT, RUN_SECONDS, Lesson, Reader, jupyterlab
 from tests.lab.reading import EXPLORER, STOPPABLE, choose
 
 FOLDER = ROOT / "docs" / "pictures"
 OUTPUT = ".jp-Cell-outputArea"
-NUM_PICTURES = 2  # of the curves, before they are taken; the first is the stored one
+UNDER_WAY = re.compile(r"(?<!\d)([6-9]\d|1[0-5]\d) (of|/) 180")  # the stored output says 180 of 180
 TALL = {"width": 1280, "height": 1600}  # an explorer is seen whole
 
 
@@ -35,8 +39,9 @@ def explorer(lesson: Lesson, name: str) -> None:
 def live_run(lesson: Lesson, name: str) -> None:
     """Takes a training while its curves are drawn."""
     lesson.start_all()
-    lesson.see_pictures_in(STOPPABLE, NUM_PICTURES)
-    lesson.locate(STOPPABLE).locator(OUTPUT).screenshot(path=FOLDER / f"{name}.png")
+    output = lesson.locate(STOPPABLE).locator(OUTPUT)
+    expect(output).to_contain_text(UNDER_WAY, timeout=RUN_SECONDS * 1000)
+    output.screenshot(path=FOLDER / f"{name}.png")
     lesson.wait_for_all()
 
 
@@ -50,7 +55,8 @@ def main() -> None:
             for language in COURSE.languages:
                 for topic, reading in (("mesh_and_layout", explorer), ("a_run", live_run)):
                     notebook = f"{language}/{COURSE.place(topic).notebook}"
-                    reader.read(notebook, reading, f"{reading.__name__}-{language}")
+                    name = f"{reading.__name__}-{language}"
+                    reader.read(notebook, partial(reading, name=name), name)
 
 
 if __name__ == "__main__":

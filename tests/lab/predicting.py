@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.lab.jupyterlab import Lesson, write_notebook
-from tests.lab.reading import take_screenshot
 from tests.small_course import SOURCES
 
 NOTEBOOK = "predictions.ipynb"
@@ -28,14 +27,13 @@ def write_lesson(folder: Path) -> None:
     write_notebook(folder / NOTEBOOK, CELLS, "en")
 
 
-def predict_and_reveal(lesson: Lesson, name: str) -> None:
+def predict_and_reveal(lesson: Lesson) -> None:
     """Predicts with the keyboard alone, runs the cells that reveal, and asks for the score."""
     keys = lesson.page.keyboard
     run(lesson, "setup", "predict-eight")
     tab_into(lesson, "predict-eight")
     keys.press("ArrowDown")
     kept(lesson, "predict-eight")
-    take_screenshot(lesson, "predict-eight", name)
     run(lesson, "reveal-eight", "predict-seven")
     assert output(lesson, "reveal-eight") == ("What came out\n4\n✓ You predicted 4.\n\nHalf.")
 
@@ -48,7 +46,6 @@ def predict_and_reveal(lesson: Lesson, name: str) -> None:
         "What came out\n3\n✗ You predicted 4. That is more than half.\n\nOne row is left."
     )
     assert output(lesson, "score") == "Predictions made: 2 of 4. Right: 1."
-    take_screenshot(lesson, "score", f"{name}-score")
 
     run(lesson, "predict-seven")  # the choice is still there
     kept(lesson, "predict-seven")

@@ -7,9 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Locator
 
-from tests.lab.jupyterlab import ROOT, Lesson
+from tests.lab.jupyterlab import Lesson
 
-SCREENSHOTS = ROOT / "build" / "screenshots"
 # The names of cells, and the steps of the run that is stopped.
 STOPPABLE, EXPLORER, MEASURING, NUM_STEPS = "stoppable", "explorer", "widget", 180
 PROGRESS = "print((history.stopped, len(history.steps), history.steps[-1]['step']))"
@@ -17,12 +16,11 @@ REMEMBER = "before = history.steps[0]; print(before['step'])"
 WENT_ON = "print(history.steps[0] is before)"
 
 
-def stop_and_resume(lesson: Lesson, name: str) -> None:
+def stop_and_resume(lesson: Lesson) -> None:
     """Runs the lesson with the cell `STOPPABLE`, presses Stop after some pictures, and runs it again."""
     lesson.start_all()
     lesson.press_stop_in(STOPPABLE, pictures=4)  # the first is the stored one
     lesson.wait_for_all()
-    take_screenshot(lesson, STOPPABLE, f"{name}-stopped")
     assert lesson.errors() == []
     stopped, num_records, stopped_at = progress(lesson)
     assert stopped
@@ -30,33 +28,26 @@ def stop_and_resume(lesson: Lesson, name: str) -> None:
     assert lesson.printed(REMEMBER) == "1\n"
 
     lesson.run_cell(STOPPABLE)
-    take_screenshot(lesson, STOPPABLE, f"{name}-resumed")
     assert lesson.errors() == []
     assert progress(lesson) == (False, NUM_STEPS, NUM_STEPS)
     assert lesson.printed(WENT_ON) == "True\n"  # a run from the beginning drops the records from before
 
 
-def measure_twice(lesson: Lesson, name: str) -> None:
+def measure_twice(lesson: Lesson) -> None:
     """Runs the lesson with the cell `MEASURING`, and measures a step of 64 reviews twice there."""
     lesson.run_all()
     for _time in range(2):
-        measure(lesson, name)
+        widget = lesson.locate(MEASURING).locator(".explorer")
+        if not widget.locator("input[checked]").count():
+            assert widget.locator("button.press").is_disabled()
+            widget.get_by_text("64", exact=True).dispatch_event("click")
+        widget.locator("button.press:enabled").dispatch_event("click")
+        widget.locator(".verdict", has_text="✓").wait_for()
     assert lesson.locate(MEASURING).locator(".panel rect").count() == 2
     assert lesson.errors() == []
 
 
-def measure(lesson: Lesson, name: str) -> None:
-    """Chooses 64 examples where nothing is chosen yet, and measures."""
-    widget = lesson.locate(MEASURING).locator(".explorer")
-    if not widget.locator("input[checked]").count():
-        assert widget.locator("button.press").is_disabled()
-        widget.get_by_text("64", exact=True).dispatch_event("click")
-    widget.locator("button.press:enabled").dispatch_event("click")
-    widget.locator(".verdict", has_text="✓").wait_for()
-    take_screenshot(lesson, MEASURING, f"{name}-measured")
-
-
-def explore(lesson: Lesson, name: str) -> None:
+def explore(lesson: Lesson) -> None:
     """Runs the lesson with the cell `EXPLORER`, chooses an illegal and a legal layout, makes a DTensor."""
     lesson.run_all()
     assert lesson.errors() == []
@@ -74,7 +65,6 @@ def explore(lesson: Lesson, name: str) -> None:
     explorer.locator("button.press").dispatch_event("click")
     real = explorer.locator(".panel").nth(2).locator(".device")
     real.last.wait_for()
-    take_screenshot(lesson, EXPLORER, f"{name}-explorer")
     assert real.count() == 8
     assert explorer.locator(".device.wrong").count() == 0
     assert lesson.errors() == []
@@ -94,9 +84,3 @@ def specs(lesson: Lesson) -> Any:
 
 def progress(lesson: Lesson) -> Any:
     return ast.literal_eval(lesson.printed(PROGRESS))
-
-
-def take_screenshot(lesson: Lesson, cell: str, name: str) -> None:
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    lesson.locate(cell).scroll_into_view_if_needed()
-    lesson.page.screenshot(path=SCREENSHOTS / f"{name}.png")

@@ -18,7 +18,6 @@ from playwright.sync_api import sync_playwright
 
 from tests import small_course
 from tests.lab.jupyterlab import BROWSER_OPTIONS, ROOT, START_SECONDS, environment, free_port, wait_for
-from tests.lab.reading import SCREENSHOTS
 from tools.lesson.build import build
 
 LESSON = small_course.NOTEBOOK
@@ -95,8 +94,6 @@ def seen(chromium: str, address: str) -> tuple[str, dict[str, int]]:
         page.locator(PICTURES).first.wait_for(timeout=START_SECONDS * 1000)
         page.wait_for_timeout(3000)  # the question about news comes late
         found = {what: page.locator(what).count() for what in (PICTURES, NOTIFICATIONS)}
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=SCREENSHOTS / "make-lab.png")
         place = page.url
         browser.close()
     return place, found

@@ -12,7 +12,6 @@ import pytest
 from tests import small_course
 from tests.lab.jupyterlab import Lesson, Reader, environment, jupyterlab
 from tests.lab.predicting import NOTEBOOK, output, predict_and_reveal, write_lesson
-from tests.lab.reading import take_screenshot
 
 STORED = f"en/{small_course.NOTEBOOK}"
 
@@ -42,12 +41,11 @@ def folded_cells(lesson: Lesson) -> list[str]:
 
 
 def test_before_a_cell_runs_its_card_can_be_read_and_nothing_is_told(reader):
-    def reading(lesson: Lesson, name: str) -> None:
+    def reading(lesson: Lesson) -> None:
         notebook = nbformat.read(reader.folder / STORED, 4)
         revealing = [cell.id for cell in notebook.cells if "reveal" in cell.metadata.get("tags", [])]
         assert folded_cells(lesson) == revealing
         assert len(revealing) == 4
-        take_screenshot(lesson, revealing[0], f"{name}-folded")
         for cell in revealing:
             assert (
                 lesson.locate(cell).locator(".jp-OutputPlaceholder").inner_text().strip() == "What came out"
@@ -59,7 +57,6 @@ def test_before_a_cell_runs_its_card_can_be_read_and_nothing_is_told(reader):
         lesson.run_all()
         assert lesson.errors() == []
         assert folded_cells(lesson) == []
-        take_screenshot(lesson, revealing[0], f"{name}-unfolded")
         for cell, measured in zip(revealing, ("4", "(2, 3)", "3", "no row"), strict=True):
             assert [line for line in output(lesson, cell).split("\n") if line][:2] == [
                 "What came out",

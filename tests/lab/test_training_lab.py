@@ -12,8 +12,8 @@ def test_a_reader_trains_stops_goes_on_and_restarts(chromium, tmp_path):
     write_notebook(folder / NOTEBOOK, CELLS, "ja")
     with jupyterlab(folder, state) as address:
 
-        def reading(lesson, name):
-            train_stop_and_go_on(lesson, name)
-            survive_a_restart(lesson, name)
+        def reading(lesson):
+            train_stop_and_go_on(lesson)
+            survive_a_restart(lesson)
 
         Reader(chromium, address, folder).read(NOTEBOOK, reading, "training-lab-ja")

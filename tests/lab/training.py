@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tests.lab.jupyterlab import ROOT, Lesson
-from tests.lab.reading import take_screenshot
 
 NOTEBOOK = "training_lab.ipynb"
 LAB = "lab"
@@ -33,7 +32,7 @@ print(len(records), lab.runs[-1].step - before)""",
 EPOCH = 20  # steps
 
 
-def train_stop_and_go_on(lesson: Lesson, name: str) -> None:
+def train_stop_and_go_on(lesson: Lesson) -> None:
     """Trains, uses the devices beside it, stops it, and goes on in another scheme."""
     for cell in ("language", LAB):
         lesson.run_cell(cell)
@@ -46,7 +45,6 @@ def train_stop_and_go_on(lesson: Lesson, name: str) -> None:
     assert lesson.locate("beside").locator(".jp-OutputArea-output").inner_text().strip() == "20 0"
     before = step(lesson)
     typing_is_left_alone(lesson, lab.locator(EPOCHS))
-    take_screenshot(lesson, LAB, f"{name}-training")
     assert step(lesson) > before  # the cells have ended, and it still trains
 
     lab.locator("button[value=stop]").click()
@@ -61,17 +59,15 @@ def train_stop_and_go_on(lesson: Lesson, name: str) -> None:
     lab.locator(".runs li").nth(1).wait_for()
     lab.locator(IDLE).wait_for(state="attached")
     assert step(lesson) == EPOCH * (stopped // EPOCH + 2)
-    take_screenshot(lesson, LAB, name)
     assert lesson.errors() == []
 
 
-def survive_a_restart(lesson: Lesson, name: str) -> None:
+def survive_a_restart(lesson: Lesson) -> None:
     """Restarts the kernel: the lab says that nobody answers, until its cell runs again with the runs."""
     lesson.restart()
     lab = lesson.locate(LAB).locator(".explorer")
     lab.locator("button[value=run]").click()
     lab.locator(".late").wait_for()
-    take_screenshot(lesson, LAB, f"{name}-restarted")
     for cell in ("language", LAB):
         lesson.run_cell(cell)
     lab.locator(IDLE).wait_for(state="attached")

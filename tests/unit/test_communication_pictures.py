@@ -20,9 +20,8 @@ GRID = MeshSpec([("x", 4), ("y", 2)])
 ALONE = MeshSpec([("x", 1), ("y", 2)])
 
 
-def multiplied(mesh: MeshSpec, left, right, wanted=None) -> Communication:
-    factors = LayoutSpec(left, mesh).of((16, 8)), LayoutSpec(right, mesh).of((8, 24))
-    return product(*factors, wanted and LayoutSpec(wanted, mesh))
+def multiplied(mesh: MeshSpec, left, right) -> Communication:
+    return product(LayoutSpec(left, mesh).of((16, 8)), LayoutSpec(right, mesh).of((8, 24)))
 
 
 GATHERED = multiplied(ROW, ["x", UNSHARDED], [UNSHARDED, "x"])

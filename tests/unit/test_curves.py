@@ -1,13 +1,15 @@
-"""The numbers behind each curve, and that a picture depends on them alone."""
+"""Pictures by matplotlib: the numbers behind each curve, and what they tell to those who cannot see them."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from course_lib.measured import trainings
 from course_lib.pictures.curves import Curve, Panels
+from course_lib.pictures.images import image_grid
 from course_lib.watch.curves import curves, smoothed, summary
 from course_lib.watch.records import History
 from tests.records import history, step_record
@@ -64,3 +66,16 @@ def test_the_picture_tells_its_figures_to_those_who_cannot_see_it(monkeypatch):
         f"raw rows: {summary(history(50))}; unit rows: {summary(history(120))}."
     )
     assert "0." not in repr(picture)  # nbval compares this text, so it holds no measured figure
+
+
+def test_images_tell_their_labels_and_the_description_what_a_model_makes_of_them():
+    blank, labels = np.zeros((3, 28, 28), np.uint8), ["coat", "bag", "ankle boot"]
+    plain, predicted = image_grid(blank, labels), image_grid(blank, labels, ["coat", "coat", "bag"])
+    assert plain.text == plain.alt == "3 images with their labels: coat, bag, ankle boot."
+    assert predicted.text == plain.text  # the same on every machine
+    assert predicted.alt.splitlines()[1:] == [
+        "1 prediction is right. 2 predictions are wrong.",
+        "✗ marks a wrong prediction, in a thick frame; the label stands below it in brackets.",
+        "Image 2 shows bag; the model takes it for coat.",
+        "Image 3 shows ankle boot; the model takes it for bag.",
+    ]

@@ -21,7 +21,7 @@ from lessons.scale.networks import transformer
 from lessons.scale.planner import transformer_plans
 from lessons.scale.puzzles.puzzle_widget import Puzzle
 from tests.course import from_lesson
-from tests.explored import choose, nodes, pieces, press, ran_as_predicted, shown, text_of, told
+from tests.explored import choose, pieces, press, ran_as_predicted, shown, text_of, told
 
 FOLDER = Path(__file__).with_name("explorers")
 MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
@@ -176,12 +176,6 @@ def test_a_mistake_is_shown_with_what_tensorflow_does(mistake):
     (right,) = shown(explorer, "listing")
     assert (wrong.split() == right.split()) == (mistake == "port taken")
     assert json.loads(right)["task"] == {"type": "worker", "index": 2}
-
-
-def test_the_bar_of_the_slowest_plan_is_full_and_the_line_of_the_memory_stands_where_it_ends():
-    _curve, *cards, _key = pieces(ScaleOutExplorer().view, "fits")
-    drawn = [[each for each in nodes(card) if each[0] == "g" and "stroke" in each[1]] for card in cards]
-    assert [int(drawn[-1][0][2][1]["width"]), int(drawn[0][1][-1][1]["x"])] == [280, 279]
 
 
 def test_what_is_switched_off_is_in_no_plan_and_no_plan_gets_faster_by_it():

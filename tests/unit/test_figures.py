@@ -12,7 +12,6 @@ from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import Plan, data_parallel
 from course_lib.specs.sharding import numbered_tensor
-from lessons.layouts import scheme as scheme_module
 from lessons.layouts.scheme import Scheme
 from lessons.strategies.global_batches import ReceivedExamples
 from tests.course import from_lesson
@@ -36,17 +35,6 @@ def test_pictures_are_sound_and_show_each_block_in_its_colour_on_each_holder(cas
         copies = len(block.devices) * same_colour * 2
         assert heads.count(shapes.PALETTE[number]) == copies
         assert words(root).count(block.label) == 1 + 2 * len(block.devices)
-
-
-def test_an_object_is_shown_as_its_picture_and_stays_one_line_elsewhere():
-    thing = LayoutSpec(["x", UNSHARDED], MESH_3X2).of((6, 4))
-    formatter = DisplayFormatter()
-    formatter.formatters["image/svg+xml"].enabled = True
-    data, metadata = formatter.format(thing)
-    picture = thing.picture()
-    assert data == {"image/svg+xml": picture.svg, "text/plain": picture.text}
-    assert metadata == {"image/svg+xml": {"alt": picture.text}}
-    assert repr([thing]) == ("[LayoutSpec(['x', 'unsharded'], MeshSpec([('x', 3), ('y', 2)])).of((6, 4))]")
 
 
 def test_what_cannot_be_drawn_is_shown_as_a_line_and_the_reason():
@@ -84,12 +72,6 @@ def test_equal_colours_are_equal_data_and_what_all_hold_has_none():
     assert [text for _fill, text in shown] == ["0 1", "2 3", "0 2", "1 3", "0 2", "1 3", "0 1", "2 3"]
     assert [fill for fill, _text in shown] == list(shapes.PALETTE[:8])
     assert blocks(Scheme(data_parallel(2), {"b1": ("hidden",)}, SIZES)) == [(shapes.EMPTY, "all")]
-
-
-def test_no_block_is_wider_than_its_column():
-    scheme = Scheme(data_parallel(8), {"copies": ("copy", "weights")}, {"copy": 8, "weights": 57_600})
-    widths = [float(group[0].get("width")) for group in elements(scheme, class_="part")]
-    assert max(widths) <= scheme_module._COLUMN
 
 
 def test_colours_of_other_data_go_on_where_the_palette_ends_and_from_picture_to_picture():

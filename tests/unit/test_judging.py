@@ -1,6 +1,5 @@
 """Judging functions: misconceptions are named, the smallest failing input is shown, errors too."""
 
-import statistics
 import warnings
 
 import numpy as np
@@ -38,20 +37,6 @@ def judged(answer, reference=mean, cases=CASES, **options):
 
 def test_the_inputs_are_the_same_everywhere():
     assert drawn(draw, 2)[1].inputs[0].tolist() == [1, 7, 5]
-
-
-@pytest.mark.parametrize(
-    "right",
-    [
-        mean,
-        lambda values, scale: scale * sum(values) / len(values),
-        lambda values, scale: statistics.fmean(values.tolist()) * scale,
-        lambda values, scale: np.sum(values) / (len(values) + 1e-8) * scale,
-        lambda values, scale: np.array(values.mean() * scale),
-    ],
-)
-def test_right_functions_pass(right):
-    assert judged(right) is None
 
 
 def test_a_misconception_is_named_where_it_explains_every_ordinary_input():

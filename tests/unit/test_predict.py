@@ -32,20 +32,6 @@ def told(card) -> str:
 
 
 @pytest.mark.parametrize(
-    ("place", "verdict"),
-    [
-        (0, "✗ You predicted `2`. A quarter."),
-        (1, "✓ You predicted `4`."),
-    ],
-)
-def test_a_choice_is_kept_and_compared_and_why_is_said_once(place, verdict):
-    card = predict("fixture-eight")
-    choose(card, place)
-    assert told(card) == "Kept. Run the next cell."
-    assert repr(reveal("fixture-eight", 4)) == f"4\n{verdict}\nHalf."
-
-
-@pytest.mark.parametrize(
     ("number", "verdict"),
     [
         (3, "✓ You predicted `3`."),

@@ -13,13 +13,6 @@ def no_source_in_the_environment(monkeypatch):
     monkeypatch.delenv("COURSE_DATA", raising=False)
 
 
-def test_reviews_are_texts_with_labels():
-    reviews = data.load_imdb()
-    assert (len(reviews.train), len(reviews.test)) == (8_100, 2_000)
-    assert reviews.train.labels.mean() == 0.5
-    assert len({*reviews.train.texts, *reviews.test.texts}) == 10_100
-
-
 @pytest.mark.parametrize("load", [data.load_mnist, data.load_fashion])
 def test_images_are_as_many_as_asked_for_and_scaled(load):
     every, few = load(), load(num_train=20, num_test=10)

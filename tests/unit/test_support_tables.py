@@ -1,4 +1,4 @@
-"""Tables of what each Keras distributes and which strategy works: made of what ran, as the lessons say."""
+"""Tables of what each Keras distributes and what works under strategies: of what ran, as the lessons say."""
 
 import math
 import re
@@ -50,6 +50,29 @@ def test_a_record_is_whole_of_the_locked_versions_and_every_name_has_a_title(nam
     assert not [each for pair in cells for each in pair if title(each) == each]
     messages = [cell.get("message", "") for columns in record.support.values() for cell in columns.values()]
     assert not [each for each in messages if re.search(r"/home|/root|/work|site-packages|localhost", each)]
+
+
+def test_each_case_of_a_feature_has_a_name_of_its_own_and_a_program_with_its_feature():
+    cases = table.every_case()
+    assert len({case.name for case in cases}) == len(cases)
+    for case in cases:
+        program = case.program
+        compile(program, case.name, "exec")
+        assert case.feature.code in program
+        assert f'"{case.strategy}", "{case.way}", {table.PARTS[case.part]}\n' in program
+
+
+def test_a_cure_is_a_feature_that_is_tried():
+    names = {feature.name for feature in table.features()}
+    assert {feature.cure for feature in table.features() if feature.cure} <= names
+
+
+def test_what_became_of_a_case_is_told_without_digits_that_differ_from_run_to_run():
+    feature = table.features()[0]
+    equal = {"verdict": "equal", "difference": {"loss": 1.4e-7, "weights": 0.0}, "copies": 2}
+    assert table.answer_of(equal, feature) == {"verdict": "equal", "closely": 1e-6}
+    nan = {"verdict": "different", "difference": {"loss": 1e-9, "weights": float("nan")}}
+    assert str(table.answer_of(nan, feature)) == "{'verdict': 'different', 'difference': {'weights': nan}}"
 
 
 def test_what_the_lesson_says_of_each_keras():

@@ -35,17 +35,6 @@ def library_code(course, text):
     (course.root / "course_lib" / "a.py").write_text(text, "utf-8")
 
 
-def test_what_another_tool_wrote_is_stale_until_it_is_extracted_and_then_stays(course):
-    paths = sorted(course.root.rglob("*.po"))
-    before = [path.read_bytes() for path in paths]
-    assert faults(course) == ""
-    paths[0].write_bytes(before[0] + b"\n")
-    assert faults(course).endswith("stale, it is not what `extract` writes")
-    for _time in range(2):
-        extract(course)
-        assert [path.read_bytes() for path in paths] == before
-
-
 def test_a_changed_english_text_is_stale_and_then_fuzzy(course):
     old, new = "A matrix is a tuple of tuples.", "The matrix is a tuple of tuples."
     edit(source_of(course), old, new)

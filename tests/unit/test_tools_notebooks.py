@@ -5,19 +5,23 @@ anew and compares.
 """
 
 import dataclasses
+import re
 import shutil
+import sys
 import tomllib
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 
+from tests.course import COURSE
 from tests.small_course import LESSON, NOTEBOOK, ROOT, copied, edit, pretend_executed, source_of
 from tools.checks import __main__ as checks
 from tools.checks import output_rules
 from tools.checks.lesson_rules import lesson_faults
+from tools.environments import estimator
 from tools.lesson import first_cell
-from tools.lesson.build import build, built_cells
-from tools.lesson.execute import is_executed
+from tools.lesson.build import build, built_cells, built_notebook
 from tools.lesson.sources import Course, LessonError
 
 
@@ -41,17 +45,11 @@ def faults(course):
 # Building
 
 
-def test_a_fuzzy_translation_is_not_shown(course):
-    edit(course.catalogue("ja", LESSON), "#: opening\n", "#: opening\n#, fuzzy\n")
-    assert built_cells(course, course.lesson(LESSON), "ja")[0].source.startswith("# 0. Halves")
-
-
 def test_changed_prose_keeps_outputs_and_changed_code_loses_them(finished):
     edit(source_of(finished), "# # Halves", "# # Halves of it")
     assert all(dict(build(Course(finished.root))).values())
     edit(source_of(finished), "matrix = ((1, 2", "matrix = ((7, 2")
     assert not any(dict(build(Course(finished.root))).values())
-    assert not is_executed(nbformat.read(finished.notebook("en", LESSON), 4))
 
 
 def test_a_lesson_before_it_renames_a_notebook_which_keeps_its_outputs(finished):
@@ -116,6 +114,32 @@ def test_colab_installs_what_the_library_needs_and_colab_lacks():
         "traitlets",
     )
     assert sorted(first_cell.COLAB_LACKS) == sorted(need for need in wanted if not need.startswith(brought))
+
+
+# Appendices
+
+APPENDICES = [lesson for lesson in COURSE.lessons() if lesson.is_appendix]
+
+
+def test_an_appendix_names_its_own_kernel_and_is_not_offered_in_colab():
+    public = dataclasses.replace(COURSE, repository="https://github.com/someone/course")
+    for lesson in APPENDICES:
+        assert built_notebook(COURSE, lesson, "ja").metadata.kernelspec.name == "estimators"
+        assert public.colab_address("en", lesson.topic) == ""
+    assert public.colab_address("en", COURSE.topics[0])
+
+
+@pytest.mark.parametrize("language", COURSE.languages)
+def test_under_another_tensorflow_one_sentence_says_what_to_do(monkeypatch, language):
+    for lesson in APPENDICES:
+        code = built_cells(COURSE, lesson, language)[1].source
+        monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(__version__="2.21.0"))
+        with pytest.raises(Exception, match=re.escape(estimator.KERNEL_TITLE)) as refused:
+            exec(code, {})
+        (shown,) = refused.value._render_traceback_()
+        assert "`make estimator`" in shown
+        assert (shown == first_cell.OTHER_KERNEL) == (language == "en")
+        assert f'set_language("{language}")' in code
 
 
 # Rules about lessons

@@ -35,12 +35,15 @@ def write_tables(
 def widgets() -> dict[str, Callable[[], TreeWidget]]:
     """Returns what makes each widget that a page can hold, by its name.
 
-    They are the lessons' explorers, which need no argument, and what a module lists as `ON_PAGES`.
+    They are the explorers in lessons' modules whose name ends in `explorer` or `widget`, which need no
+    argument, and what such a module lists as `ON_PAGES`.
     """
     found: dict[str, Callable[[], TreeWidget]] = {}
-    for module in _modules():
-        found |= {explorer.name: explorer for explorer in _explorers(module)}
-        found |= getattr(module, "ON_PAGES", {})
+    for place in pkgutil.walk_packages(lessons.__path__, f"{lessons.__name__}."):
+        if place.name.endswith(("explorer", "widget")):
+            module = import_module(place.name)
+            found |= {explorer.name: explorer for explorer in _explorers(module)}
+            found |= getattr(module, "ON_PAGES", {})
     return found
 
 
@@ -48,13 +51,6 @@ def cards() -> dict[str, Callable[[], TreeWidget]]:
     """Returns what makes the card of each prediction of a lesson, by its name."""
     questions = (question for place in syllabus.installed() for question in predictions(place.topic))
     return {question.question_id: partial(Card, question) for question in questions}
-
-
-def _modules() -> Iterator[Any]:
-    """Yields the lessons' modules whose name ends in `explorer` or `widget`."""
-    for module in pkgutil.walk_packages(lessons.__path__, f"{lessons.__name__}."):
-        if module.name.endswith(("explorer", "widget")):
-            yield import_module(module.name)
 
 
 def _explorers(module: Any) -> Iterator[type[Explorer]]:

@@ -19,7 +19,7 @@ from tools.book.licences import notices
 from tools.book.operations import operation_values
 from tools.book.published import published_values
 from tools.book.results import measured_values
-from tools.book.ways import places, read_ways
+from tools.book.ways import places
 from tools.lesson import markdown_blocks
 from tools.lesson.maps import minutes
 from tools.lesson.markdown_blocks import page_parser
@@ -178,6 +178,7 @@ def contents(edition: Edition) -> dict[str, Any]:
 def settings(sources: Sources, editions: Sequence[Edition], edition: Edition) -> dict[str, Any]:
     """Returns Jupyter Book's settings: the shared ones, and what differs from language to language."""
     shared: dict[str, Any] = yaml.safe_load((sources.book / "config.yml").read_text(encoding="utf-8"))
+    ways = yaml.safe_load((sources.book / "ways.yml").read_text(encoding="utf-8"))
     shared["title"] = edition.strings["title"]
     shared["sphinx"]["config"] |= {
         "language": edition.language,
@@ -185,7 +186,7 @@ def settings(sources: Sources, editions: Sequence[Edition], edition: Edition) ->
         "book_strings": edition.strings,
         "book_editions": {each.language: {"name": each.name, "pages": list(each.pages)} for each in editions},
         "book_repository": sources.course.repository,
-        "book_places": places(sources.course, read_ways(sources.book), edition.parts, edition.strings),
+        "book_places": places(sources.course, ways, edition.parts, edition.strings),
         "book_colab": {
             topic: sources.course.colab_address(edition.language, topic) for topic in edition.topics
         },

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from tools.lesson.maps import minutes
 from tools.lesson.sources import Course
-
-
-def read_ways(book: Path) -> dict[str, list[str]]:
-    """Returns the ways of `ways.yml`: the name of each, and the topics of its lessons."""
-    ways: dict[str, list[str]] = yaml.safe_load((book / "ways.yml").read_text(encoding="utf-8"))
-    return ways
 
 
 def places(
@@ -28,7 +19,7 @@ def places(
 
     Args:
         course: the lessons.
-        ways: as `read_ways` returns them.
+        ways: the name of each way, and the topics of its lessons.
         parts: the lessons of an edition: the title of each part, and the title of each topic in it.
         strings: the texts of that edition's frame.
 

@@ -77,18 +77,13 @@ def first_cell(course: Course, language: str, written: str) -> str:
     return _LESSON.format(language=language, colab=colab if course.repository else "")
 
 
-def plain_of_appendices() -> str:
-    """Returns the cell as an appendix's source holds it."""
-    return _of_appendices(SOURCE_LANGUAGE, OTHER_KERNEL)
-
-
 def of_appendices(language: str, written: str, translate: Callable[[str], str]) -> str:
     """Returns the cell as an appendix's notebook holds it: under another TensorFlow it says what to do.
 
     Raises:
-        LessonError: the source says anything else than `plain_of_appendices()`.
+        LessonError: the source says anything else than the notebook in English.
     """
-    _hold(written, plain_of_appendices())
+    _hold(written, _of_appendices(SOURCE_LANGUAGE, OTHER_KERNEL))
     return _of_appendices(language, translate(OTHER_KERNEL))
 
 

@@ -29,19 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from example import (
-    BATCH_SIZE,
-    CLASSES,
-    FEATURES,
-    HIDDEN,
-    STEPS,
-    batches,
-    difference,
-    examples,
-    first_values,
-    layers,
-)
 
+BATCH_SIZE, FEATURES, HIDDEN, CLASSES, STEPS = 16, 20, 48, 2, 20
 NUM_DEVICES, DIMS = 8, {"batch": 4, "model": 2}
 IS_TF_KERAS, IS_JAX = (name in sys.argv[1:] for name in ("tf_keras", "keras_jax"))
 os.environ["KERAS_BACKEND"] = "jax" if IS_JAX else "tensorflow"
@@ -105,6 +94,31 @@ def found(row: str) -> Mapping[str, Any]:
     return {"distributed": distributed, "difference": difference(ours, numbers({})[0])}
 
 
+def first_values() -> list[np.ndarray]:
+    """Returns equal values for equal shapes, whichever Keras they go to."""
+    random = np.random.default_rng(3)
+    shapes = ((FEATURES, HIDDEN), (HIDDEN,), (HIDDEN, CLASSES), (CLASSES,))
+    return [random.normal(0, 0.3, shape).astype(np.float32) for shape in shapes]
+
+
+def examples() -> tuple[np.ndarray, np.ndarray]:
+    """Returns `[examples, features]` and `[examples]`: a batch for each step, none like another."""
+    features = np.random.default_rng(5).random((STEPS * BATCH_SIZE, FEATURES), np.float32)
+    return features, (features.sum(axis=1) > FEATURES / 2).astype(np.int64)
+
+
+def batches() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Returns the examples batch by batch."""
+    features, labels = (np.split(array, STEPS) for array in examples())
+    return list(zip(features, labels, strict=True))
+
+
+def difference(ours: Any, theirs: Any) -> float:
+    """Returns the largest difference between numbers in the same place."""
+    pairs = zip(ours, theirs, strict=True)
+    return max(float(np.max(np.abs(np.asarray(one) - np.asarray(other)))) for one, other in pairs)
+
+
 def layout(*specs: str | None) -> Any:
     """Returns a layout on the mesh."""
     if IS_TF_KERAS:
@@ -128,7 +142,9 @@ def made(layouts: Layouts, **options: Mapping[str, Any]) -> Any:
         layout_map.update(layouts)
         scope = layout_map.scope()
     with scope:
-        return keras.Sequential(layers(keras, **options), name="model")
+        hidden = keras.layers.Dense(HIDDEN, activation="relu", name="hidden", **options.get("hidden", {}))
+        logits = keras.layers.Dense(CLASSES, name="logits", **options.get("logits", {}))
+        return keras.Sequential([keras.Input((FEATURES,)), hidden, logits], name="model")
 
 
 def compiled(model: Any) -> Any:

@@ -95,8 +95,7 @@ def cell_of(found: Record) -> Record:
     Args:
         found: `mistaken`, whether what was asked is a mistake, which an error should have named;
             `distributed`, whether each device holds as much of every variable as was asked for; `difference`,
-            the largest from the same computation on one device, and `reported_difference`, that of a loss
-            that was told; `losses` before and after a training in no fixed order.
+            the largest from the same computation on one device.
     """
     if "verdict" in found:
         message = of_any_run(found["message"]).replace("`", "'")  # the page shows it as code
@@ -105,16 +104,10 @@ def cell_of(found: Record) -> Record:
     return {"verdict": _verdict(**found), **numbers}
 
 
-def _verdict(
-    distributed: bool = True,
-    mistaken: bool = False,
-    difference: float = 0.0,
-    reported_difference: float = 0.0,
-) -> str:
+def _verdict(distributed: bool = True, mistaken: bool = False, difference: float = 0.0) -> str:
     if mistaken or not distributed:
         return "accepted" if mistaken else "no-op"
-    is_equal = difference <= TOLERANCE and reported_difference <= TOLERANCE  # nan is not
-    return "equal" if is_equal else "different"
+    return "equal" if difference <= TOLERANCE else "different"  # nan is not
 
 
 def of_any_run(message: str) -> str:

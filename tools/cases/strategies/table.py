@@ -30,14 +30,6 @@ EQUAL, UNEQUAL, DIFFERENT, DOCUMENTED, REFUSED, NO_CASE = (
 )
 ASYNCHRONOUS = "asynchronous"  # in no fixed order, and the loss fell
 PROGRAM = (HERE / "program.py").read_text(encoding="utf-8")
-FIELDS = (
-    "layers",
-    "optimizer",
-    "loss",
-    "compile_with",
-    "fit_with",
-    "data",
-)  # functions of the program's case
 ALL_WAYS = ("fit", "train_step", "loop")
 FULL, UNEVEN, EMPTY = PARTS = {"full": 24, "uneven": 19, "empty": 13}  # examples, in batches of 12
 MIRRORED = "mirrored_2"
