@@ -10,7 +10,7 @@
 # Or the run resumes with a part of it missing, and nobody notices.
 #
 # So *what does a training run need to survive?*
-# To find out, you save a run, resume it, and then take away what you saved, one part after another.
+# To find out, you save a run, resume it, and then leave out one part of its state after another.
 # At the end, you kill a real training process while it works, and start it again.
 # Will it end with the same weights as a process that nobody killed? We will compare the two saved files bit for bit.
 #
@@ -423,7 +423,7 @@ history = await live(run, history, steps=180)
 
 # %% exactly-text [markdown]
 # The curve shows no seam where you stopped it, but a small seam would be hard to see. So let's compare numbers.
-# We leave one run of 180 steps alone. We close another after step 150, as Stop would do, and resume it. S is its save:
+# We leave one run of 180 steps alone. We close another after step 150, as Stop would do, and resume it. S is the save that closing makes; those at the ends of epochs aren't drawn:
 #
 # ```
 # alone     1 ────────────────── 180
@@ -510,9 +510,9 @@ except AssertionError as error:
 # `train_and_save` calls the same assertion right after it restores.
 # Without it, the slots would stay at zero and the run would carry on, with no warning at all.
 #
-# But the assertion only checks the variables that you gave to the `Checkpoint`.
+# But the assertion only checks the variables that you gave to the `Checkpoint`, as you can see in the next cell.
 # So let's forget to give it the slots, and resume from step 150 of the closed run.
-# Its file does have slots. `expect_partial()` says that we leave a part of the file unread on purpose:
+# Its file does have slots. `expect_partial()` says that we leave them unread on purpose:
 
 # %% slots-lost
 closed_at_150 = newest(closed_folder)
@@ -521,8 +521,9 @@ step = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(
     model=only_weights_of(without_slots), step=step
 )
-# Leave the slots in the file unread, on purpose
-checkpoint.restore(closed_at_150).expect_partial()
+status = checkpoint.restore(closed_at_150)
+status.assert_existing_objects_matched()  # no error
+status.expect_partial()
 
 # Steps 151 to 180
 slots_lost = list(train(without_slots, layouts, step, 180, falling))
@@ -736,7 +737,7 @@ run.close()
 
 # %% newest-again-read [markdown]
 # The run resumes from `ckpt-2`, which was saved after step 150. The torn checkpoint costs 30 steps, not the whole run.
-# A checkpoint also records how many saves there have been, so the next save is called `ckpt-3` again, and replaces the torn one.
+# A checkpoint also records how many saves there have been. So when we closed this run, it saved `ckpt-3` again, and replaced the torn one.
 
 # %% note-power [markdown]
 # What about a power failure?
@@ -1064,7 +1065,7 @@ print("exit code of the other one     ", untouched.wait())
 
 # %% kill-read [markdown]
 # `process.kill()` sends `SIGKILL`, signal number 9, and exit code −9 means "killed by signal 9".
-# The process had no chance to save anything.
+# The process had no chance to save anything more.
 #
 # At the end, we compare what the processes have saved. You can read a checkpoint without a model.
 # It stores each variable under its path: `model.weights["W1"]` is `model/weights/W1`, followed by a suffix that is the same for all variables.
