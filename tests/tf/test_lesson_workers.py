@@ -67,15 +67,8 @@ def by_fit(examples):
 @pytest.mark.parametrize(
     ("workers", "examples"),
     [
-        pytest.param(workers, examples, marks=pytest.mark.drill if few else pytest.mark.drill_all)
-        for workers, examples, few in [
-            (2, 97, True),
-            (3, 101, True),
-            (2, 96, False),
-            (2, 101, False),
-            (3, 96, False),
-            (3, 97, False),
-        ]
+        *(pytest.param(*case, marks=pytest.mark.drill) for case in [(2, 97), (3, 101)]),
+        *(pytest.param(*case, marks=pytest.mark.drill_all) for case in [(2, 96), (2, 101), (3, 96), (3, 97)]),
     ],
 )
 def test_any_number_of_workers_takes_the_steps_of_one_process_and_of_fit(examples, workers):

@@ -782,7 +782,7 @@ print(f"left for communication {66.8 - compute:5.1f} s")
 # Even if none of it was hidden, the formula is off by more than a factor of five.
 #
 # The number of nodes may be to blame: in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as our formula says.
-# But more devices also left fewer examples to each: on 384 devices a gather served four of them, on 1,536 only one. And perhaps the run didn't overlap anything. We don't know.
+# But more devices also left fewer examples to each: on 384 devices a gather served four of them, on 1,536 only one. We don't know.
 # We only know of a later FSDP run on 64 nodes of H100s. There a gather served eight examples, and the explorer's estimate was right.
 #
 # Our 17.6-second plan is in the same position. Each gather serves a single example, and takes just as long as the compute it hides behind. There is no slack at all.
