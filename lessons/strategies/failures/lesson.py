@@ -1,24 +1,21 @@
 # %% [markdown]
 # # When a machine dies
 #
-# It's three in the morning, and one of your sixteen machines has just run out of memory.
-# Whether you lose five minutes or the whole night was decided before you started.
-# It comes down to a few lines of your program: the ones that say who saves what, and where.
+# It's three in the morning. Sixteen machines are training your model, and one of them runs out of memory.
+# The other fifteen are fine. What do they do now? And how much of the night's work is lost?
 #
-# In this lesson you kill a worker, and see how much is lost.
-# Then you take the saving and restoring code apart, and write the hardest part of it yourself.
-# You warn a worker that its time is nearly up, you wait for one that never comes, and you repair a cluster in which three things are wrong.
-# At the end you hand the whole run to a batch system, so that you can sleep.
+# In this lesson, you find out by breaking things. You kill a worker. You give one the wrong folder. You warn one that its time is nearly up, and you wait for one that never comes.
 # Each time we ask the same question: *what do the other workers do, and what is lost?*
+# At the end, a batch script starts the workers again, so that nobody has to get up at night.
 #
 # **After this lesson you can**
 #
-# - save and resume a training run of several workers, so that a failure costs you only the steps since the last checkpoint;
-# - find out why a cluster hangs when nothing is printed;
-# - write a batch script that saves before its time is up, and puts the job back into the queue.
+# - save and resume a training run of several workers, so that a failure costs only the steps since the last checkpoint;
+# - find out why a cluster hangs without printing anything;
+# - let a batch system warn the workers before their time is up, and start them again after a failure.
 #
-# **Time:** 60 minutes.
-# **You need to know:** several workers that train together, and `TF_CONFIG` ({lesson:workers}); what belongs to the state of a run ({lesson:a_run}).
+# **Time:** 50 minutes.
+# **You need to know:** how several workers train together, and what `TF_CONFIG` says ({lesson:workers}); what belongs to the state of a run ({lesson:a_run}).
 
 # %%
 LANGUAGE = "en"
@@ -29,16 +26,15 @@ from course_lib import check, predict, reveal, score
 course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% one-dies [markdown]
-# ## One of two dies
+# ## A worker is killed
 #
-# You know the program from {lesson:workers}: two workers share each batch of 32 examples, and 96 examples make an epoch of three steps.
+# The program is the one from {lesson:workers}. Two workers share each batch of 32 examples, and three batches make an epoch.
+# As in that lesson, each worker is a process on this machine, and plays a machine of its own.
 #
-# Now the program also saves. At the end of each epoch it writes a checkpoint into a folder that you name, and when it starts, it resumes from the latest one it finds there.
-# How it does that is what this lesson is about, so we'll read that part piece by piece.
+# Now the program also saves. At the end of each epoch, it writes a checkpoint into a folder that you name on the command line.
+# When it starts, it resumes from the latest checkpoint in that folder.
 #
-# As in {lesson:workers}, each process stands in for a machine.
-# The next two cells are folded: they make a folder beside this notebook, and write the program into it.
-# The lines that {lesson:workers} didn't have are marked with the comment "new". The block in the middle, which saves and restores, is new from top to bottom; a single comment marks it.
+# The next two cells are folded. They make a folder beside this notebook, and write the program into it. You needn't read the program yet: we go through its new lines later, a few at a time.
 
 # %% programs tags=["known"]
 import shutil
@@ -219,7 +215,7 @@ while step < args.steps:
 barrier()  # new: no worker ends before the others
 
 # %% undisturbed-text [markdown]
-# First comes an uninterrupted run of three epochs. If a run is interrupted and resumed, it should have the same losses, so these are our baseline:
+# First we let the program run for three epochs, and leave it alone. A run that fails and resumes should have the same losses, so these are our baseline:
 
 # %% undisturbed
 import tempfile
@@ -239,25 +235,25 @@ baseline = report["worker 0"].losses
 report
 
 # %% undisturbed-read [markdown]
-# The loss falls from 2.34 to 0.84. (The program prints nine decimals. The report shows two, but it keeps all nine.)
-# Both workers print the same loss, because each computes its share of it and an all-reduce adds the two.
-# Each worker handled 16 of the 32 examples in every batch: that is what `mine` counts.
+# The loss falls from 2.34 to 0.84. Both workers print the same loss, because each computes its share and an all-reduce adds up the two.
+# Each worker gets 16 of the 32 examples in a batch, as `mine` says.
+# (The report shows two decimals. The program prints nine, and `baseline` keeps them all.)
 #
-# Now the failure. The program takes six steps, and waits half a second after each (`--pause 0.5`), so that we can kill a worker between two steps.
-# When both workers have taken step 4, worker 1 gets SIGKILL, as if its machine had run out of memory ({lesson:a_run}).
+# Now for the failure. In the next run, worker 1 gets SIGKILL after step 4. The operating system uses this signal when memory runs out ({lesson:a_run}).
+# With `--pause 0.5`, the program waits half a second after each step, so that the kill falls between two steps.
 #
-# Make your prediction first. The cell after it runs the experiment, which takes up to 20 seconds.
+# Predict first. The experiment is in the cell after the card, and takes up to 20 seconds.
 
 # %% predict-kill [markdown]
-# Two workers train together under `MultiWorkerMirroredStrategy`. After step 4 worker 1 is killed, and nobody starts it again.
+# Two workers train together under `MultiWorkerMirroredStrategy`. After step 4, worker 1 is killed, and nobody starts it again.
 # What does worker 0 do?
 #
 # - [ ] `continues` It trains on alone, with its half of each batch.
-#   It can't. Each step has an all-reduce, which needs a number from every worker.
+#   It can't. Each step has an all-reduce, and an all-reduce needs a number from every worker.
 # - [ ] `waits` It waits for worker 1, in silence.
-#   It would, if it never noticed. But each worker keeps sending heartbeats, short messages that say "still alive", and a killed process sends none.
+#   It would if it didn't notice that worker 1 is gone. But the workers keep sending heartbeats, short messages that say "still alive", and a killed process sends none.
 # - [x] `UnavailableError` It ends with an error.
-#   Each worker keeps sending heartbeats, short messages that say "still alive". Within about ten seconds TensorFlow notices that worker 1's have stopped. An all-reduce needs worker 1's part, so the next one fails, and so does every one after it.
+#   The workers keep sending heartbeats, short messages that say "still alive". Within about ten seconds, TensorFlow notices that those of worker 1 have stopped. The next all-reduce needs worker 1's part, so it fails, and so do all later ones.
 
 # %% reveal-kill
 folder = tempfile.mkdtemp()
@@ -271,14 +267,14 @@ with Cluster(command, {"worker": 2}) as cluster:
 reveal("failures-kill", killed["worker 0"].error)
 
 # %% kill-why [markdown]
-# An error is good news, because you can act on it. Here is what both workers printed:
+# An error is better than silence: you see that the job has ended, and can start it again. Here is what both workers printed:
 
 # %% killed
 killed
 
 # %% killed-read [markdown]
-# Worker 0, whose machine is healthy, has the error. Worker 1, where the trouble started, has none: it died before it could write anything.
-# So the worker that complains is not the one that broke. To find the one that did break, look in worker 0's log, where TensorFlow gives the reason:
+# Worker 0 has the error, although nothing is wrong with it. Worker 1 has none, because a process that gets SIGKILL can't write anything any more.
+# So if one of sixteen machines dies, the other fifteen print errors. How do you find the one that died? The log of worker 0 gives the reason for its error. It begins with "Error reported from":
 
 # %% reason
 log = cluster.log("worker 0")
@@ -287,32 +283,26 @@ for line in log[start:].splitlines()[:3]:
     print(line)
 
 # %% reason-read [markdown]
-# The second line names the task that stopped sending heartbeats: `task:1`, which is worker 1. That's the machine to look at, and the third line says where: in its log.
+# The second line names the worker whose heartbeats have stopped. `task:1` is worker 1, so that's the machine to look at. The third line tells you to read its log.
 #
-# The first line is misleading. It sounds as if worker 1 had reported the error, but a dead worker reports nothing.
-# It was worker 0 that noticed: that is where TensorFlow runs its *coordination service*, which collects every worker's heartbeats.
+# The first line is misleading. It sounds as if worker 1 had reported the error, but worker 1 was dead.
+# Worker 0 noticed it, because its process runs TensorFlow's *coordination service*, which receives the heartbeats of all workers.
 #
-# When many workers fail at once, skip every one that ended with `UnavailableError`. Those are the bystanders.
-# Look for the worker that ended differently, by a signal or by an error of its own.
-
-# %% note-socket [markdown]
-# My log says only "Socket closed". Where is the reason?
-#
-# Sometimes there isn't one: if the connection breaks at the wrong moment, "Socket closed" is all you get.
-# Then compare how the workers ended, as above.
+# Sometimes the log gives no reason at all, and says only `Socket closed`. Then compare how the workers ended.
+# Those with an `UnavailableError` have only lost another worker. Look for one that ended differently, by a signal or by an error of its own.
 
 # %% resumed-text [markdown]
 # ## What is lost?
 #
-# Could worker 0 catch the error, and wait for a new worker 1? No, because every later all-reduce in its process would fail as well.
-# We have to end all workers, and start them all again. Let's do that, with the same folder:
+# Could worker 0 catch the error, and wait for a new worker 1? No: in its process, every later all-reduce would fail as well.
+# So all workers have to end, and all have to be started again. Let's start them with the same folder:
 
 # %% resumed
 resumed = run(folder)
 resumed
 
 # %% resumed-read [markdown]
-# Both resume after step 3, where the last checkpoint was written. Here is the whole run as a picture, with time running to the right:
+# Both workers resume after step 3, where the last checkpoint was written. The picture shows the killed run and the resumed one, with time running to the right:
 
 # %% killed-picture
 from lessons.strategies.failures.picture import killed_picture
@@ -320,11 +310,11 @@ from lessons.strategies.failures.picture import killed_picture
 killed_picture()
 
 # %% killed-picture-read [markdown]
-# The first flag is the checkpoint after step 3, at the end of the first epoch. Both workers resume from it, so step 4 is done twice.
+# The first flag is the checkpoint after step 3, at the end of the first epoch. What came after it is lost, so step 4 is done a second time.
 # The failure cost us this one step, and the time until somebody noticed it and started the workers again.
-# With a checkpoint every 500 steps it could cost 500 steps, and without any checkpoint it would cost the whole run.
+# With a checkpoint every 500 steps, it could cost 500 steps. Without checkpoints, it would cost the whole run.
 #
-# But is it still the same training run? Let's compare the losses of both parts with the baseline:
+# Is it still the same training run? `compare` holds the losses of both parts against the baseline:
 
 # %% same-losses
 def compare(*parts):
@@ -340,45 +330,44 @@ def compare(*parts):
 compare(killed["worker 0"].losses, resumed["worker 0"].losses)
 
 # %% same-losses-read [markdown]
-# Every loss matches the baseline in all nine decimals, and step 4 gave the same loss both times.
+# It is: every loss equals that of the baseline in all nine decimals, and step 4 gave the same loss both times.
 #
 # So the whole state of the run came back. The weights, Adam's slots and the step number were in the checkpoint.
-# The position in the data was not. It doesn't have to be, because the loop works it out from the step number:
+# The position in the data wasn't. The loop computes it from the step number:
 #
 # ```python
 # epoch, at = divmod(int(step), steps_per_epoch)
 # left = batches(epoch).skip(at).take(args.steps - int(step))
 # ```
 #
-# After step 3, `divmod(3, 3)` is `(1, 0)`: epoch 1, counted from 0, with no batches done yet.
-# After step 4 it would be `(1, 1)`, and `skip(1)` would skip the batch that has already been used.
-# And because the epoch number fixes the order of the examples, step 4 gets exactly the batch it had before, and none is missed.
+# After step 3, `divmod(3, 3)` is `(1, 0)`: the run is in epoch 1, counted from 0, and no batch of this epoch is done.
+# After step 4 it would be `(1, 1)`, and `skip(1)` would skip the one batch that is done.
+# The order of the examples depends only on the epoch, so step 4 gets the same batch as before.
 #
-# Were we lucky with step 4? A test of this course kills a worker twenty times at random, sometimes in the middle of a save.
-# Each time the resumed run has the losses of the uninterrupted one.
+# Does it matter when the worker is killed? A test of this course kills one twenty times at random, sometimes in the middle of a save. Each time, the resumed run has the losses of an uninterrupted one.
 
 # %% note-fewer [markdown]
-# Must there be as many workers as before?
+# Do I need as many workers as before?
 #
-# No. The checkpoint says nothing about the workers, and a batch has 32 examples for any number of them.
-# One worker, or three, would go on with the same losses up to rounding, as {lesson:any_mesh} did with other meshes.
+# No. The checkpoint says nothing about the workers, and a batch has 32 examples, however many workers share it.
+# One worker, or three, would go on with the same losses up to rounding, just as another mesh did in {lesson:any_mesh}.
 
 # %% who-saves [markdown]
 # ## Who saves where?
 #
-# Now for the few lines that decide about your night.
-# From {lesson:a_run} you know how one process saves and resumes. With several workers, three questions are new: who saves where, who restores what, and do all agree?
+# How does the program save? You know from {lesson:a_run} how a single process saves and resumes.
+# With several workers, there are three more questions. Who saves where? Who restores what? And are all at the same step?
 #
-# What if both workers simply call `model.save("model.keras")`? That's what happens if you run the same program everywhere and don't think about it.
-# Then two processes write to the same file at once. Often the file is damaged, and yet *no save raises an error*. You find out when you try to load it.
+# Let's begin with the first. Suppose you change nothing, and every worker calls `model.save("model.keras")`.
+# Then two processes write the same file at the same time. Often this damages the file, and yet *no save raises an error*. You find out when you try to load it.
 #
-# So should worker 0 save alone? It can't always, because saving can itself involve an all-reduce.
-# A Keras metric, for example, is summed over the workers as it is saved. If worker 0 called `save` alone, it would wait there for the others forever.
+# Should worker 0 save alone, then? That can hang, because a save may need all workers.
+# A Keras metric, for example, is summed over the workers as it is saved. If worker 0 alone calls `save`, it waits for the others forever.
 #
-# Only one way is left. Every worker has to save, but no two of them into the same folder.
-# So worker 0 saves into the shared folder, and each of the others into a temporary one, which nobody ever reads. They save at all only because worker 0 may need them for an all-reduce.
+# So all workers have to save, and each of them needs a folder of its own. Worker 0 saves into the shared folder, from which all will restore.
+# The others save into temporary folders, which nobody reads. They save only because worker 0 may need them for an all-reduce.
 #
-# **All workers save, and only worker 0 saves into the folder that counts:**
+# **All workers save, but only worker 0 saves into the shared folder:**
 
 # %% who-saves-picture
 from lessons.strategies.failures.picture import saves_picture
@@ -386,7 +375,7 @@ from lessons.strategies.failures.picture import saves_picture
 saves_picture()
 
 # %% who-saves-read [markdown]
-# In the program, `folder` is the shared folder, and `own_folder` is the one into which this worker saves:
+# In the program, `folder` is the shared folder, and `own_folder` is where this worker saves:
 #
 # ```python
 # folder = args.folder
@@ -404,19 +393,19 @@ saves_picture()
 # )
 # ```
 #
-# At the end of an epoch, every worker calls `manager.save()`. The manager keeps the last three checkpoints in its folder.
+# At the end of each epoch, every worker calls `manager.save()`. The manager keeps the last three checkpoints in its folder.
 
 # %% note-chief [markdown]
 # What if my cluster has a task called `chief`?
 #
-# The chief has index 0, and so has the first worker, so both would save into `folder`.
-# That's why `worker.py` has an `assert` that refuses such a cluster. Call every task `worker`.
+# A chief has index 0, and so has the first worker. Both would save into `folder`, so `worker.py` refuses such a cluster with an `assert`.
+# Call every task `worker`.
 
 # %% restore-text [markdown]
 # ## Who restores what?
 #
-# In the picture, every arrow marked "restore" comes from the shared folder. So workers on every machine must be able to read what worker 0 writes.
-# A cluster therefore needs a network file system: one folder that all machines see.
+# In the picture, every worker restores from the shared folder. So all machines must be able to read what worker 0 writes.
+# On a cluster, this takes a network file system: a folder that all machines see.
 #
 # Each worker restores the latest checkpoint that it finds there:
 #
@@ -426,25 +415,25 @@ saves_picture()
 #     checkpoint.restore(latest).assert_existing_objects_matched()
 # ```
 #
-# The last line ends in an assertion: if the checkpoint lacks one of our variables, it raises an error.
+# If there is no checkpoint, the run is new. The assertion at the end is the one from {lesson:a_run}: it raises an error if the checkpoint lacks one of our variables.
 
 # %% note-latest [markdown]
 # Can I trust `latest_checkpoint`?
 #
-# It reads a small file called `checkpoint`. Lesson 6 warned you about that file: with variables on a mesh, TensorFlow may write it too early.
-# Here there is no mesh, and the file is written last. So after a kill it names a checkpoint that is complete.
+# After a kill, yes. It reads a small file called `checkpoint`, which TensorFlow writes last. (With variables on a mesh, TensorFlow may write it too early: see {lesson:a_run}.)
 #
-# It can still name one that isn't there, because somebody deleted it, or because the machine lost power before the disk had it.
-# Then `latest_checkpoint` returns `None` to all workers, and the run starts over without an error. The only sign is a missing line, `resumes after step`.
-# Where a run matters, call the function `newest` of {lesson:a_run} instead, which falls back to the checkpoint before.
+# But the checkpoint that this file names may be gone, because somebody deleted it, or because the machine lost power before the disk had it.
+# Then `latest_checkpoint` returns `None` to all workers, and the run starts over without an error. You only miss the line `resumes after step`.
+# The function `newest` from {lesson:a_run} is safer: it looks for the checkpoints, and doesn't read that file.
 
 # %% agree-text [markdown]
-# ## Do all agree?
+# ## Are all at the same step?
 #
-# Suppose that one machine has mounted the wrong folder. Its worker finds no checkpoint there and starts from step 0, while the other resumes after step 6.
-# TensorFlow doesn't compare what they have restored, so it trains two different models from now on. And no log shows it, because both workers print the same loss, the sum of their shares.
+# Suppose one machine has mounted the wrong folder. Its worker finds no checkpoint and starts from step 0, while the other one resumes after step 6.
+# TensorFlow doesn't compare what they have restored, so from now on they train two different models.
+# The losses don't show it: each worker prints the sum of both shares, so both print the same number.
 #
-# The program therefore compares the steps. For this it needs an all-reduce of its own:
+# That's why the program compares the steps before it trains. It has an all-reduce for that:
 #
 # ```python
 # @tf.function
@@ -453,9 +442,9 @@ saves_picture()
 #     return strategy.reduce("SUM", numbers, axis=None)
 # ```
 #
-# `strategy.reduce` takes only values that come from replicas. So on each replica we first run `tf.identity`, which returns its argument unchanged.
+# `strategy.reduce` takes only values that come from replicas. So `strategy.run` first calls `tf.identity` on each replica, which returns the number unchanged.
 #
-# If all workers have restored the same step, then this step is also their average. If they haven't, at least one worker's step differs from the average, and that worker raises an error:
+# If all workers are at the same step, their average is this step, too. If not, at least one worker's step differs from the average. That worker raises an error:
 #
 # ```python
 # average = int(sum_over_workers(step.read_value())) / workers
@@ -463,7 +452,7 @@ saves_picture()
 #     raise ValueError(f"step {int(step)}, on average {average:g}")
 # ```
 #
-# With steps 6 and 0 the average is 3, and no worker is at step 3:
+# With steps 6 and 0, the average is 3, so both workers raise the error:
 
 # %% agree-picture
 from lessons.strategies.failures.picture import agree_picture
@@ -471,7 +460,8 @@ from lessons.strategies.failures.picture import agree_picture
 agree_picture()
 
 # %% refused-text [markdown]
-# Let's try it. Worker 0 gets the folder of the run that we killed and resumed, whose latest checkpoint was written after step 6. Worker 1 gets an empty one:
+# Let's try it. Worker 0 gets the folder of the run that we killed and resumed. Its latest checkpoint was written after step 6.
+# Worker 1 gets an empty one. (`others` names the workers that run a different command.)
 
 # %% refused
 wrong_folder = {"worker 1": [program, tempfile.mkdtemp()]}
@@ -484,28 +474,24 @@ for worker in ["worker 0", "worker 1"]:
     print(f"{worker}: {refused[worker].error}: {first_line}")
 
 # %% refused-read [markdown]
-# Both end before they have trained a single step, and each says at which step it was. Worker 1 is at step 0, so look at the folder of worker 1.
-#
-# What do the other workers do, and what is lost? It is the same with sixteen workers: every worker whose step differs from the average stops, and any that remain fail at their next all-reduce, just as after a kill.
+# Both workers end before they have trained a single step, and each says at which step it was. Worker 1 is at step 0, so look at the folder of worker 1.
 # Nothing is lost but the time to start again.
-
-# %% note-two-runs [markdown]
-# Does it notice every mix-up?
 #
-# No. It compares step numbers, and nothing else. If two workers restore step 6 of two different runs, it sees no difference.
-# So give every run a folder of its own.
+# With more workers, one of them could be at the average by chance. It raises no error here, but it fails in its next all-reduce, because the others have ended.
+#
+# The program compares step numbers, and nothing else. If two workers restore step 6 of two different runs, it doesn't notice. So give every run a folder of its own.
 
 # %% resume-text [markdown]
-# **Exercise 1.** Now suppose that all machines have the right folder, but one of them sees the latest checkpoint a few seconds late.
-# The program refuses to train. That's safe, but your job ends with an error at three in the morning. Do better!
+# **Exercise 1.** Now all machines have the right folder, but one of them sees the latest checkpoint a few seconds later than the others.
+# The steps differ, so the program refuses to train, and your job ends with an error at three in the morning. It could have gone on from the previous checkpoint, which all of them see.
 #
-# Write `resume(worker, checkpoint, folder, all_reduce_min)`, which restores the latest checkpoint that *all* workers see, and returns a manager. Every worker calls it, with its own number as `worker` and with the same `folder`.
-# You have two helpers:
+# Write `resume(worker, checkpoint, folder, all_reduce_min)`, which restores the latest checkpoint that *all* workers see, and returns a manager.
+# Every worker calls it, with its own number as `worker` and with the same `folder`. You can use two functions:
 #
 # - `numbers_in(folder)` lists the checkpoints that this worker sees. `[1, 2]` means that it sees `ckpt-1` and `ckpt-2`.
-# - `all_reduce_min(number)` is an all-reduce that takes the minimum. It waits until every worker has called it with a number, and then returns the smallest of these numbers to each of them.
+# - `all_reduce_min(number)` waits until every worker has called it with a number. Then it returns the smallest of these numbers to all workers.
 #
-# In the picture, worker 1 is late:
+# In the picture, worker 1 doesn't see `ckpt-2` yet:
 
 # %% late-picture
 from lessons.strategies.failures.picture import late_picture
@@ -513,12 +499,12 @@ from lessons.strategies.failures.picture import late_picture
 late_picture()
 
 # %% resume-rules [markdown]
-# These are the rules:
+# Keep to these rules:
 #
-# 1. Checkpoints appear in the order in which they were written. So a worker that sees `ckpt-2` also sees `ckpt-1`, as long as the manager keeps it.
+# 1. Checkpoints appear in the order in which they were written. So a worker that sees `ckpt-2` also sees `ckpt-1`, unless the manager has deleted it.
 # 2. If no worker sees a checkpoint, the run is new. Then restore nothing.
-# 3. If some workers see a checkpoint and others see none at all, somebody probably has the wrong folder. To start from step 0 would throw the run away. So a worker that sees a checkpoint raises a `ValueError`; the others then end in their next all-reduce.
-# 4. Return the `tf.train.CheckpointManager` with which this worker will save. Remember who saves, and where.
+# 3. If some workers see a checkpoint and others see none, somebody probably has the wrong folder. To start from step 0 would throw the run away. So each worker that sees a checkpoint raises a `ValueError`. The others then fail in their next all-reduce.
+# 4. Return the `tf.train.CheckpointManager` with which this worker will save. Remember who saves where.
 
 # %% numbers-in
 def numbers_in(folder):
@@ -554,11 +540,10 @@ check("failures-resume", resume)
 # `all_reduce_min` returns the same number to all workers: the latest checkpoint of the worker that is furthest behind.
 # All workers see this checkpoint, because a worker that sees a later one sees this one, too.
 #
-# Every worker calls `all_reduce_min`, even one that sees no checkpoint and passes 0. A worker that passes 2 and gets back 0 knows that somebody sees nothing.
-# And every worker gets a manager, because every worker has to call `save`.
+# A worker that sees no checkpoint calls `all_reduce_min` with 0. If another worker passed 2 and gets back 0, it knows that somebody sees nothing, and raises the error.
 
 # %% late-text [markdown]
-# Does your function keep the job alive? `with_resume` makes a copy of the program in which `resume` replaces the lines that created the manager and restored. (If yours isn't right yet, it takes ours.)
+# Does your function keep the job alive? `with_resume` puts `resume` into a copy of the program, in place of the lines that created the manager and restored. (If your function isn't right yet, it takes ours.)
 
 # %% resuming
 from lessons.strategies.failures.resuming import with_resume
@@ -567,7 +552,7 @@ resuming = programs / "resuming.py"
 written = resuming.write_text(with_resume(program, resume))
 
 # %% late-folder-text [markdown]
-# Worker 0 sees the whole folder. Worker 1 sees a copy of it in which `ckpt-2`, the checkpoint after step 6, is still missing:
+# Each worker gets a copy of the folder. In the copy for worker 1, we delete `ckpt-2`, the checkpoint after step 6:
 
 # %% late
 whole, late = tempfile.mkdtemp(), tempfile.mkdtemp()
@@ -586,29 +571,31 @@ for worker in ["worker 0", "worker 1"]:
 compare(report["worker 0"].losses)
 
 # %% late-read [markdown]
-# Both resume after step 3, from the latest checkpoint that worker 1 sees, and they agree. Steps 4 to 6 are done again, with the same losses. These three steps are the price, and the job goes on.
+# Both workers resume after step 3, from the latest checkpoint that worker 1 sees. They do steps 4 to 6 again, with the same losses.
+# Three steps are lost, and the job goes on.
 
 # %% warned-text [markdown]
-# ## SIGTERM comes first
+# ## A worker gets SIGTERM
 #
-# So far the worker died without notice. Often you are told. When a job's time is up, systems such as Slurm and Kubernetes first send SIGTERM, and SIGKILL some time later.
-# Cloud providers do the same with *spot machines*, which are cheaper because the provider may take them back at any time. The machine is then said to be *preempted*.
-# The time between the two signals is the **grace period**. It's usually long enough to save, if the program listens.
+# So far, worker 1 was killed without warning. Often there is one. When a job's time is up, Slurm and Kubernetes first send SIGTERM, and SIGKILL some time later.
+# Cloud providers do the same when they take back a *spot machine*, which is cheaper because they may take it back at any time. (This is called *preemption*.)
+# The time between the two signals is the **grace period**. It's usually long enough to save a checkpoint.
 #
-# Listening is not enough, though, if only one machine gets the signal. Every worker has to save, and every one after the same step. So they have to settle on one.
+# But what if only one machine gets the signal? All workers have to save, and all after the same step. So they have to agree on a step.
 
 # %% predict-warned [markdown]
-# Two workers train. Worker 1 alone gets SIGTERM, in the pause after step 2. It looks for the signal only at the end of a step, and then tells worker 0 after which step both will save.
-# By then, worker 0 may already have begun the next step. After which step do they save?
+# Two workers train. In the pause after step 2, worker 1 alone gets SIGTERM. A worker looks for the signal only when it has finished a step.
+# Then it tells the other worker after which step both will save. By that time, the other one may already have begun its next step.
+# After which step do they save?
 #
 # - [ ] `2`
-#   In the pause after step 2 nobody looks for a signal. When worker 1 looks, at the end of step 3, step 2 is past.
+#   Nobody looks for the signal in the pause. Worker 1 finds it when it has finished step 3, and then step 2 is past.
 # - [ ] `3`
-#   At the end of step 3 worker 1 knows. But worker 0 may have begun step 4 by then, and can't go back.
+#   When worker 1 has finished step 3, it knows. But worker 0 may have begun step 4 by then, and can't go back.
 # - [x] `4`
-#   Worker 1 finds the signal at the end of step 3. By then worker 0 may have begun step 4, so the end of step 4 is the first that both can still reach.
+#   Worker 1 finds the signal when it has finished step 3. By then worker 0 may have begun step 4, so the end of step 4 is the first that both can still reach.
 # - [ ] `6`
-#   There is no reason to wait so long: SIGKILL comes at the end of the grace period.
+#   They have no reason to wait so long: SIGKILL comes at the end of the grace period.
 
 # %% reveal-warned
 warned_folder = tempfile.mkdtemp()
@@ -621,7 +608,7 @@ with Cluster(command, {"worker": 2}) as cluster:
 reveal("failures-warned", max(warned["worker 0"].losses))
 
 # %% warned-why [markdown]
-# Here is this run, and the one that will go on from it:
+# Here is this run, followed by the one that will go on from it:
 
 # %% warned-picture
 from lessons.strategies.failures.picture import warned_picture
@@ -629,11 +616,10 @@ from lessons.strategies.failures.picture import warned_picture
 warned_picture()
 
 # %% warned-picture-read [markdown]
-# The arrow is the message from worker 1 to worker 0: we save after step 4. The flag after step 3 has nothing to do with it; it's the regular checkpoint at the end of an epoch.
-# What is lost? No step at all. The next start goes on with step 5.
+# The arrow is the message from worker 1 to worker 0: we save after step 4. (The flag after step 3 is the usual checkpoint at the end of an epoch.)
+# No step is lost, because the next run goes on with step 5.
 #
-# In TensorFlow, `PreemptionCheckpointHandler` does all this. It catches SIGTERM, which a process under `MultiWorkerMirroredStrategy` would otherwise ignore.
-# You tell it how to save and how to leave:
+# TensorFlow's `PreemptionCheckpointHandler` does all this. It catches SIGTERM, which a process under `MultiWorkerMirroredStrategy` would otherwise ignore. You tell it how to save and how to leave:
 #
 # ```python
 # experimental = tf.distribute.experimental
@@ -648,13 +634,13 @@ warned_picture()
 # )
 # ```
 #
-# After each step the loop asks whether it is time to save. If it is, the handler calls `manager.save` and then `leave`, in every worker:
+# The loop calls the handler after each step:
 #
 # ```python
 # handler.save_checkpoint_if_preempted()
 # ```
 #
-# How to leave is up to us:
+# As long as nobody gets SIGTERM, nothing happens here. After the step that the workers have agreed on, the handler calls `manager.save` and then `leave`, in every worker. We write `leave` ourselves:
 #
 # ```python
 # def barrier():
@@ -667,46 +653,41 @@ warned_picture()
 #     raise SystemExit(75)
 # ```
 #
-# A worker that has saved must not leave before the others have saved, too, or their all-reduces would fail. So it waits for them at a **barrier**: a place that nobody passes until everybody has reached it.
-# Any all-reduce is a barrier, even if nobody needs the sum. The program ends with one for the same reason.
+# A worker that has saved must not leave at once, because the others may still need it for the all-reduces of their own saves. So it waits at a **barrier**, where everybody waits until all have arrived.
+# Any all-reduce is a barrier, even one that adds up zeros. For the same reason, the program ends with a barrier.
 #
-# On Unix, exit status 75 is called `EX_TEMPFAIL`: a temporary failure, try again. Both workers ended with it:
+# Then every worker ends with exit status 75. On Unix it is called `EX_TEMPFAIL`: a temporary failure, try again. Both workers ended with it:
 
 # %% warned
 warned
 
 # %% note-empty [markdown]
-# What is `empty_manager`?
+# What else does the handler do?
 #
-# The handler wants a manager, and at once restores whatever lies in this manager's folder. We have restored already, so we give it a manager whose folder is empty, and tell it by `save_fn` to save with `manager`.
+# As soon as it is made, it restores the latest checkpoint from the folder of the manager that it gets.
+# If that were `manager`, worker 0 would restore again, from the shared folder, and the others would find nothing in their temporary folders. If your `resume` had chosen an older checkpoint, worker 0 alone would now jump to the latest.
+# So the handler gets `empty_manager`, whose folder is empty.
 #
-# If we gave it `manager`, worker 0 would restore a second time, from the shared folder, and the others would not, because their temporary folders are empty.
-# Had your `resume` chosen an older checkpoint, worker 0 alone would now jump to the latest, *after* the workers had agreed.
-
-# %% note-consumed [markdown]
-# Why doesn't the program call `assert_consumed` when it restores?
-#
-# {Lesson:own_steps} does. But the handler puts a counter of its own into each checkpoint, and our `checkpoint` has no variable for it.
-# So `assert_consumed` would complain although nothing is wrong.
+# It also adds a counter of its own to the checkpoints. When the program restores, nothing takes up this counter, and `assert_consumed`, which {lesson:own_steps} calls, would complain.
 
 # %% nothing [markdown]
-# ## One never comes
+# ## A worker never comes
 #
-# We start this run again, to go on with step 5. But this time only one machine comes up: in the next cell, worker 1 is in `TF_CONFIG` and never starts.
+# Now we start this run again, so that it goes on with step 5. But only one of the two machines comes up. Worker 1 is in `TF_CONFIG`, and never starts: in the next cell, it is `absent`.
 #
-# So that you needn't wait long for the result, `--start-timeout 2` ends worker 0 two seconds after it began to make its strategy.
-# We also let TensorFlow write its full log, which this course otherwise silences. You'll need it.
+# So that you needn't wait long, `--start-timeout 2` ends worker 0 two seconds after it began to make its strategy.
+# The cell also lets TensorFlow write its full log, which this course otherwise silences. We'll need it.
 
 # %% predict-hang [markdown]
 # `TF_CONFIG` names two workers, but worker 1 never starts. Worker 0 begins with these two lines:
 # `strategy = tf.distribute.MultiWorkerMirroredStrategy()`, and then a `print` that says `worker 0 of` and the number of workers. What does it print?
 #
 # - [ ] `worker 0 of 1` That it is the only worker. Then it trains alone.
-#   That would need somebody to decide that worker 1 won't come. TensorFlow can't know: the machine may just be slow to start.
+#   For that, somebody would have to decide that worker 1 won't come. TensorFlow can't know: the machine may just be slow to start.
 # - [ ] `worker 0 of 2` That it is one of two. Then it waits in its first step.
-#   The number is in `TF_CONFIG`, so TensorFlow could say it. But the strategy connects the workers as it is made, so worker 0 doesn't get as far as the second line.
+#   The number is in `TF_CONFIG`, so TensorFlow could say it. But the strategy connects the workers while it is being made, so worker 0 doesn't get as far as the second line.
 # - [x] `nothing` Nothing, because it waits before that line.
-#   The strategy connects the workers as it is made. So the first line waits until all are there, up to an hour, and the second line isn't reached.
+#   The strategy connects the workers while it is being made. So the first line waits until all are there, for up to an hour, and the second line isn't reached.
 
 # %% reveal-hang
 command = [program, warned_folder, "--start-timeout", 2]
@@ -720,8 +701,9 @@ lines = waiting["worker 0"].lines
 reveal("failures-hang", lines[0] if lines else "nothing")
 
 # %% hang-why [markdown]
-# That's the worst kind of failure: you start sixteen machines, and half an hour later the log is still empty. Ctrl-C doesn't help, because the call doesn't return to Python.
-# How did our program get out of it? With three lines that you know from {lesson:workers}:
+# This failure is easy to miss, because nothing tells you about it. You start sixteen machines, and half an hour later the log is still empty. Even Ctrl-C doesn't help, because the call doesn't return to Python.
+#
+# How did our program get out of it? It sets a timeout around the strategy, as in {lesson:workers}:
 #
 # ```python
 # faulthandler.dump_traceback_later(args.start_timeout, exit=True)
@@ -729,8 +711,7 @@ reveal("failures-hang", lines[0] if lines else "nothing")
 # faulthandler.cancel_dump_traceback_later()
 # ```
 #
-# `faulthandler` is Python's watchdog: it works even while the main thread is stuck in a call.
-# If the strategy isn't there when the time is over, the watchdog prints the stack and ends the process. These are the functions in that stack:
+# `faulthandler` is a module of Python, and works even while the main thread is stuck in a call. If the strategy isn't there when the time is over, it prints the stack and ends the process. These are the functions in that stack:
 
 # %% stack
 def print_stack(log):
@@ -745,9 +726,9 @@ print_stack(log)
 
 # %% stack-read [markdown]
 # Read it from the bottom up. Our program, `<module>`, makes the strategy. The strategy initializes itself for several workers, and there it waits for TensorFlow's runtime.
-# Training has not even begun, so don't look for the fault in the data or the model: **the workers haven't found each other.**
+# Training hasn't begun, so the fault isn't in the data or in the model. **The workers haven't found each other.**
 #
-# Who is missing? TensorFlow's log lists the missing workers, one per line:
+# Who is missing? TensorFlow's log lists the missing workers, in lines that begin with `/job:`. There is one here:
 
 # %% missing
 for line in log.splitlines():
@@ -755,43 +736,34 @@ for line in log.splitlines():
         print(line)
 
 # %% missing-read [markdown]
-# Worker 1 is missing, so you know which machine to look at. Has it started? Is its address in `TF_CONFIG` the right one? Does a firewall close the port?
+# Worker 1 is missing, so you know which machine to look at. Has the program started there? Does `TF_CONFIG` have its address right? Does a firewall block the port?
 #
-# A worker can also get stuck in the middle of training, for example in a file system that doesn't answer. It's alive and sends heartbeats, so there is no error, and the others wait in their all-reduce.
-# That's why the loop sets the watchdog again before each step, this time to `--step-timeout`:
+# Only worker 0 writes this list, at log level INFO. If worker 0 itself is missing, you have only the stack.
+#
+# A worker can also get stuck in the middle of training, for example because a file system doesn't answer. It's alive and sends heartbeats, so there is no error, and the others wait in their all-reduce.
+# For this case, the loop sets another timeout, and starts it anew before each step:
 #
 # ```python
 # faulthandler.dump_traceback_later(args.step_timeout, exit=True)
 # ```
 
-# %% note-list [markdown]
-# Why does my log have no list of missing workers?
-#
-# Workers report to worker 0 when they start. So the list is only in worker 0's log, and only if its log level is INFO.
-# If worker 0 itself is missing, no log says so. The stack is always there.
-
 # %% note-timeouts [markdown]
-# How long should the two timeouts be?
+# How long should the timeouts be, and can I look before they end?
 #
-# `--start-timeout`: longer than the time between the first machine's start and the last one's.
+# `--start-timeout` must be longer than the time between the first machine's start and the last one's.
 #
-# `--step-timeout`: longer than the longest time from one step to the next. Three things make it long: tracing, in the first step; a save;
-# and the end of an epoch, where TensorFlow may sleep for a minute before it gives up the data set's iterator.
+# `--step-timeout` must be longer than the longest time from one step to the next. That time can contain tracing, a save, or the end of an epoch, where TensorFlow may sleep for a minute before it gives up the data set's iterator.
 #
-# Both are 300 seconds unless you say otherwise.
-
-# %% note-look [markdown]
-# Can I look into a process that waits, without ending it?
+# Both are 300 seconds if you don't set them.
 #
-# Put `faulthandler.register(signal.SIGUSR1)` at the beginning of your program. Then `kill -USR1 PID` makes the process `PID` print its stack and carry on waiting.
-# That works even here, where Ctrl-C does nothing.
+# To see the stack earlier, put `faulthandler.register(signal.SIGUSR1)` at the beginning of your program. Then `kill -USR1 PID` makes the process `PID` print its stack and carry on waiting, even here, where Ctrl-C does nothing.
 
 # %% all-there [markdown]
 # ### All are there, and still they wait
 #
-# The same stack has a second cause, and it has cost people days. Both workers are up, the addresses are right, and still neither finds the other.
-# The culprit is an environment variable that many companies set on every machine: `http_proxy`.
-# gRPC, which carries TensorFlow's messages, obeys it, and sends each message to the proxy instead of to the other worker:
+# The same stack can have another cause. Both workers are up, the addresses are right, and still they don't find each other.
+# Then look at an environment variable that many companies set on every machine: `http_proxy`.
+# gRPC, which carries TensorFlow's messages, obeys it. It sends each message to the proxy instead of to the other worker:
 
 # %% proxy-picture
 from lessons.strategies.failures.picture import proxy_picture
@@ -809,10 +781,11 @@ with behind_a_proxy(command) as cluster:
     print(cluster.wait())
 
 # %% proxy-read [markdown]
-# Both workers were healthy, and both gave up after 20 seconds without a word.
+# Both workers were healthy, and neither said what was wrong. After 20 seconds, the timeout ended them.
 #
-# The cure is the second variable in the picture. `no_proxy` lists the hosts that are reached directly.
-# Set it before TensorFlow starts, on every machine, to the hosts as `TF_CONFIG` spells them, for example `export no_proxy=host0,host1`. Our workers are both on this machine, so:
+# The second variable in the picture helps: `no_proxy` lists the hosts that are reached directly.
+# Set it on every machine, before TensorFlow starts, and write the hosts as `TF_CONFIG` does, for example `export no_proxy=host0,host1`.
+# Here, both workers have the address 127.0.0.1:
 
 # %% no-proxy
 with behind_a_proxy(command, no_proxy="127.0.0.1") as cluster:
@@ -822,24 +795,24 @@ print()
 compare(warned["worker 0"].losses, report["worker 0"].losses)
 
 # %% no-proxy-read [markdown]
-# Nothing else has changed, and now they find each other. They also finish the run that had received SIGTERM: it goes on with step 5, and no step was done twice.
+# Nothing else has changed, and now the workers find each other. They also finish the run that got SIGTERM: it goes on with step 5, and no step is done twice.
 #
-# So when nothing happens, ask three things. Where does the process wait? For whom? And is there a proxy? The page *Troubleshooting* has more causes.
+# So when nothing happens, ask three questions. Where does the process wait? For whom? And is there a proxy? The page *Troubleshooting* has more causes.
 
 # %% drill-heading [markdown]
 # ## A fault drill
 #
-# Now it's your turn. Yesterday two machines, `host0` and `host1`, trained together, and saved into a folder that both see.
-# `host0` comes first in the list of addresses. This was the last line in both logs:
+# Now it's your turn to find out what is wrong. Yesterday, two machines trained together, `host0` and `host1`. `host0` comes first in the list of addresses.
+# They saved into a folder that both see. Both logs ended with this line:
 #
 # ```text
 # step 6 loss 1.11 examples 32 mine 16
 # ```
 #
-# Today someone has set up both machines again, to continue the run up to step 9. Each machine has three settings:
-# the index in `TF_CONFIG`, `BATCH` in its copy of the program, and the path of the folder of checkpoints.
+# Today, somebody has set up both machines again, so that the run goes on to step 9. Each machine has three settings:
+# the index in `TF_CONFIG`, `BATCH` in its copy of the program, and the path of the folder with the checkpoints.
 #
-# Here, your one machine plays both. Yesterday's run is the one that we killed and resumed. `start_both` gives each machine its settings, and a fresh copy of yesterday's `folder`:
+# Here, your machine plays both. Yesterday's run is the one that we killed and resumed, so its checkpoints are in `folder`. `start_both` makes a fresh copy of them, and starts both machines with these settings:
 
 # %% drill
 from lessons.strategies.failures.checks_drill import start_both
@@ -859,14 +832,13 @@ machines = {
 start_both(machines, program, folder)
 
 # %% exercise-drill-text [markdown]
-# `host1` ends with an error, and `host0` waits for it in silence. (`start_both` stops it three seconds later; the report says that it was still running.)
+# `host1` ends with an error, and `host0` waits for it in silence. (`start_both` stops `host0` three seconds later. The report says that it was still running.)
 #
-# **Exercise 2.** Find out what's wrong, and repair it.
-# Each of the three settings is wrong on at least one machine. You'll find them one after another, because each mistake hides the next. One of them raises no error at all.
-# All you need is in the logs and in what you know about yesterday. For a start, look at the error above: which indices do two workers have?
+# **Exercise 2.** Find out what's wrong, and repair it. Each of the three settings is wrong on at least one machine. You'll find them one after another, because each mistake hides the next. One of them raises no error at all.
+# All you need is in the logs and in what you know about yesterday. Begin with the error above: which indices do two workers have?
 #
 # 1. In the next cell, set `repaired` to a dictionary like `machines`, with other values.
-# 2. Add the line `start_both(repaired, program, folder)`, run the cell, and read both logs. Each try begins with a fresh copy of the folder, so a wrong one spoils nothing.
+# 2. Add the line `start_both(repaired, program, folder)`, run the cell, and read both logs. Each try begins with a fresh copy of the checkpoints, so a wrong one spoils nothing.
 # 3. Repeat this until both resume after step 6, with yesterday's batches.
 
 # %% exercise-drill
@@ -889,7 +861,7 @@ repaired = {
 check("failures-drill", repaired)
 
 # %% repaired-text [markdown]
-# With all three settings repaired, yesterday's run goes on. If yours aren't right yet, these are ours:
+# With all three settings repaired, yesterday's run goes on. If yours aren't right yet, the cell takes ours:
 
 # %% repaired
 from course_lib import yours_or_ours
@@ -901,19 +873,19 @@ print()
 compare(report["host0"].losses)
 
 # %% repaired-read [markdown]
-# Steps 7 to 9 have the losses of the baseline, as if nobody had touched the machines. This is how you could find the faults:
+# Steps 7 to 9 have the losses of the baseline. This is how you could find the faults:
 #
 # - **The index.** Two workers have the indices 0 and 1, and `host0` comes first in the list of addresses.
 # - **The folder.** With the right indices, `host1` says `step 6, on average 3`, and `host0` says `step 0, on average 3`. So the checkpoints are in the folder of `host1`, under `/mnt/nfs`.
-# - **The batch.** A wrong `BATCH` raises no error. Only yesterday's `examples 32` gives it away.
+# - **The batch.** A wrong `BATCH` raises no error. But today's lines have another number of examples than yesterday's `examples 32`.
 #
-# Be glad that two of the three faults stopped the workers. The third would have cost you the run: it would have gone on, with other batches than yesterday's, until somebody read the log.
+# The first two faults stopped the workers, so they cost little. With the third one alone, the run would have gone on with the wrong batches until somebody read the log.
 
 # %% batch-script-text [markdown]
-# ## Leave it to Slurm
+# ## On a Slurm cluster, who starts the workers again?
 #
-# Now you can repair all of this. But who does it at three in the morning? After a kill, and after a SIGTERM, there is nothing to repair: somebody only has to start all the workers again.
-# A *batch system* such as Slurm does this for you. You give it a script that begins with what you want:
+# In the drill, there were faults to repair. After a kill or a SIGTERM there are none: somebody only has to start all workers again.
+# On a cluster, a *batch system* such as Slurm can do that. You give it a script that begins with what you ask for:
 #
 # ```sh
 # #SBATCH --nodes=2
@@ -922,10 +894,11 @@ compare(report["host0"].losses)
 # #SBATCH --requeue
 # ```
 #
-# That's two machines for an hour. Sixty seconds before the hour is over, Slurm sends SIGTERM to the workers, so they save and end with 75. And the script is allowed to put the job back into the queue, to *requeue* it.
+# That's two machines for an hour. Sixty seconds before the hour is over, the workers get SIGTERM. So they save, and end with 75.
+# `--requeue` lets the script put the job back into the queue, and Slurm runs it again when its turn comes.
 #
-# When should it do so? Always, if the job fails? Then a bug that ends the job before it has saved anything would be requeued again and again, until you noticed.
-# So the script requeues a failed job only if the job has made progress. That's easy to see: each time TensorFlow saves, it writes the name of the latest checkpoint into a file. The script reads this file before the run (`before`) and after it (`latest`):
+# The script mustn't do that after every failure: with a bug in the first step, the job would fail and come back again and again.
+# So it puts the job back only if the run has failed, but has saved something new. It compares the name of the latest checkpoint before the workers started, `before`, with the name after they ended, `latest`:
 #
 # ```sh
 # if [[ $status -ne 0 && $(latest) != "$before" ]]; then
@@ -933,7 +906,7 @@ compare(report["host0"].losses)
 # fi
 # ```
 #
-# The next two cells are folded. They write the whole script, `worker.sbatch`, and the little program `tf_config.py`, which makes `TF_CONFIG` from Slurm's variables on each machine.
+# The next two cells are folded. One writes the whole script, `worker.sbatch`. The other writes `tf_config.py`, which makes `TF_CONFIG` from Slurm's variables on each machine, and then starts `worker.py`.
 
 # %% batch-script tags=["known"]
 batch_script = r"""#!/usr/bin/env bash
@@ -1006,17 +979,9 @@ if __name__ == "__main__":
     os.environ["TF_CONFIG"] = json.dumps(slurm_config())
     os.execvp(sys.argv[1], sys.argv[1:])
 
-# %% note-srun [markdown]
-# What does the line with `srun` say?
-#
-# `srun` starts one process on each machine: `tf_config.py`, which in turn runs the command behind it, `python worker.py`. `--label` puts the worker's number before each line.
-#
-# When one worker dies, the others need some seconds to notice and to write their errors. `--wait=30` gives them 30, and `--kill-on-bad-exit=0` keeps Slurm from killing them at once.
-# What `srun` returns, the script keeps in `status`: 0 if all went well.
-
 # %% batch-text [markdown]
-# Now let the night begin. There is no Slurm here, so `run_batch` runs the script with stand-ins for `srun` and `scontrol`.
-# The job runs twice. In the first run, worker 1 is killed after step 4. The second run is what Slurm would start when the job's turn comes again:
+# There is no Slurm here, so `run_batch` runs the script with stand-ins for its commands. In the first run, worker 1 is killed after step 4.
+# The second run is the one that Slurm would start when the job's turn comes again:
 
 # %% batch
 from lessons.strategies.failures.batch import run_batch
@@ -1034,41 +999,39 @@ from lessons.strategies.failures.picture import night_picture
 night_picture()
 
 # %% batch-read [markdown]
-# Follow the picture from left to right. Worker 1 is killed after step 4, and a few seconds later worker 0 ends with an error, as you saw at the beginning.
-# The exit status of this run is 137, which is 128 + 9, because a worker was killed by signal 9, SIGKILL. That's a failure.
-# But the bottom lane shows progress, too: the run began without a checkpoint, and left the one after step 3 behind. So the script requeues the job.
+# In the first run, worker 1 is killed after step 4, and worker 0 ends with an error, as at the beginning of this lesson.
+# The exit status is 137, which is 128 + 9: a worker was ended by signal 9, SIGKILL.
+# But the bottom lane shows that the checkpoint after step 3 was saved. So the script puts the job back into the queue.
 #
-# The second run does step 4 again, finishes, and ends with 0. A run that succeeds isn't requeued.
-# All losses are those of the baseline. One step was lost, and nobody got up.
+# The second run does step 4 again, and finishes. All losses are those of the baseline. One step was lost, and nobody had to get up.
 #
-# When a job's time is up, you get 75 instead of 137, and lose no step. Try it: write `terminate_after="step 1 "` instead of `kill_after="step 4 "`.
+# Now let the job's time run out: write `terminate_after="step 1 "` instead of `kill_after="step 4 "`. The status is then 75, and no step is lost.
 #
-# For your own cluster, put `worker.sbatch`, `tf_config.py` and `worker.py` into a folder that all machines see, and type there `sbatch worker.sbatch --steps 200`.
-# We had no cluster to try this on, only the stand-ins. So begin with a short job, and kill a worker yourself.
+# For your own cluster, put `worker.sbatch`, `tf_config.py` and `worker.py` into a folder that all machines see, and type `sbatch worker.sbatch --steps 200` there.
+# We had no cluster, and tried it only with the stand-ins. So begin with a short job, and kill a worker yourself.
 # The folder `deploy/` of this course has these files, the same for Kubernetes, and a page on what to watch for.
 
 # %% note-not-back [markdown]
-# Which failed jobs does the script not requeue?
+# When does a failed job stay out of the queue?
 #
-# Two kinds. One has saved nothing new, whether it hit a bug or was killed.
-# The other never reaches the line `scontrol requeue`, because you canceled it or because time ran out during the save.
+# When it has saved nothing new, or when the script doesn't reach the line `scontrol requeue`. That happens if you cancel the job, or if time runs out during the save.
 #
-# The script isn't the only one who can requeue. By Slurm's documentation, a job with `--requeue` is also put back by Slurm when a whole machine fails.
+# If a whole machine fails, Slurm puts a job with `--requeue` back by itself, according to its documentation.
 
 # %% table [markdown]
 # ## What do the others do, and what is lost?
 #
-# That was the question of this lesson. Here are all the answers:
+# That was the question of this lesson. Here are the answers:
 #
 # | what happens to one worker | what do the others do? | what is lost? |
 # | :--- | :--- | :--- |
 # | it is killed | they end with an error | the steps since the last checkpoint |
 # | it gets SIGTERM | all save after the same step, and end with 75 | no step |
-# | it never comes, or a proxy swallows the messages | they wait for an hour, or until the watchdog ends them | no step, but the time that they wait |
-# | it gets stuck in a step | they wait in the all-reduce, until the watchdog ends them | the steps since the last checkpoint, and the time that they wait |
+# | it never comes, or a proxy gets the messages | they wait for an hour, or until the timeout ends them | no step, but the time that they wait |
+# | it gets stuck in a step | they wait in the all-reduce, until the timeout ends them | the steps since the last checkpoint, and the time that they wait |
 # | it restores a different step | all end before they train, because they compare their steps | no step; without the comparison they would train different models |
 #
-# Each time, you also lose the time until somebody notices and starts the workers again. The batch script starts them by itself, if a new checkpoint has been saved.
+# Each time, you also lose the time until the workers are started again. The batch script starts them by itself, if a new checkpoint has been saved.
 #
 # ## The plain program
 #
@@ -1077,11 +1040,11 @@ night_picture()
 # %% [markdown]
 # ## Takeaways
 #
-# - When one worker dies, the others end with errors, and what survives is the checkpoint. On SIGTERM, save, exit with 75, and let the batch system restart the whole job.
-# - All workers save, worker 0 alone into the shared folder. All restore from there, and compare their steps before they train.
-# - If nothing happens, somebody is waiting for somebody. Set a timeout, for the start and for every step, and let the stack tell you where a worker waits.
+# - When one worker dies, the others end with errors, and what you keep is the last checkpoint. On SIGTERM, save, end with 75, and let the batch system start all workers again.
+# - All workers save, but only worker 0 saves into the shared folder. All restore from there, and compare their steps before they train.
+# - If nothing happens, one worker is waiting for another. Set a timeout for the start and for every step. The stack then tells you where a worker waits.
 #
-# So far every worker has waited for all the others, in every step. {Lesson:parameter_servers} lets workers train without waiting.
+# So far, every worker has waited for all the others in every step. In {lesson:parameter_servers}, workers train without waiting.
 
 # %% score
 score("failures")
