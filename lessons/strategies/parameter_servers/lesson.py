@@ -1,22 +1,23 @@
 # %% [markdown]
 # # Parameter servers: what if nobody waited?
 #
-# Sixteen machines train your model. In every step an all-reduce averages their gradients, and for weeks all is well.
+# Sixteen machines train your model. In every step, an all-reduce averages their sixteen gradients. For weeks, all goes well.
 #
-# On Monday one of the machines becomes slow. Somebody else's job has landed on it, and its steps take a second instead of a tenth of one.
-# The other fifteen are as fast as ever, and yet your training is ten times slower.
+# On Monday, somebody else's job lands on one of the machines. A step used to take this machine a tenth of a second, and now it takes a second.
+# The other fifteen are as fast as ever. And yet your whole training run is ten times slower.
 #
-# That is how an all-reduce works. It needs all sixteen gradients for the average, so in every step everybody waits for the slowest machine.
+# The reason is the average. The all-reduce needs all sixteen gradients, so in every step fifteen machines wait for the slowest one.
 # This lesson asks: *what if nobody waited?*
 #
-# It can be done, and in this lesson you do it. But there is a price. While the slow machine computes its gradient, the others change the weights, so the gradient arrives too late, and nothing warns you.
-# You'll see what such a gradient does to a training run, and how to choose a learning rate at which it does no harm.
+# You'll start a training run in which nobody does. It has a price.
+# While the slow machine computes its gradient, the others go on changing the weights. When the gradient arrives at last, it belongs to weights that have long been replaced. It is applied all the same, and nothing warns you.
+# So you'll also see what such a gradient does, and choose a learning rate at which it does no harm.
 #
 # **After this lesson you can**
 #
 # - train with parameter servers, where no worker waits for another;
-# - say how stale your gradients will be, and what learning rate that allows;
-# - say what is lost when a worker, a server or the coordinator dies.
+# - say how stale your gradients will be, and choose a learning rate for them;
+# - say what you lose when a worker, a server or the coordinator dies.
 #
 # **Time:** 35 minutes.
 # **You need to know:** workers and `TF_CONFIG` ({lesson:workers}), asynchronous training ({lesson:strategies}).
@@ -32,13 +33,14 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% all-wait-text [markdown]
 # ## Everybody waits for the slowest
 #
-# Let's replay that Monday, with only two workers. We want a model you can train in your head, so ours has a single weight, `w`, which starts at 8.
-# Its loss is $w^2/2$, so its gradient is `w` itself. With a learning rate of 0.5, each update halves it: 8, 4, 2, 1, …
+# Let's replay that Monday with two workers. The model is so small that you can train it in your head.
+# It has a single weight, `w`, which starts at 8. The loss is $w^2/2$, so the gradient is `w` itself.
+# With a learning rate of 0.5, each update halves `w`: 8, 4, 2, 1, …
 #
-# Instead of computing, the workers sleep: worker 0 for a tenth of a second, worker 1 for a whole second.
+# We make up the time that a gradient takes: worker 0 sleeps for a tenth of a second, and worker 1 for a whole second.
 
 # %% programs-text [markdown]
-# As before, each process stands for a machine, and each program is a file. The folded cell makes a folder for the files, beside this notebook:
+# As in {lesson:workers}, a process plays the part of a machine, and each program is a file. The folded cell makes a folder for these files, beside this notebook:
 
 # %% programs tags=["known"]
 from pathlib import Path
@@ -50,6 +52,9 @@ names = ["all_reduce", "roles", "first_step", "slowly", "stale_step"]
 names += ["asynchronous", "coordinator_start", "variables"]
 for name in [*names, "train_step", "coordinator", "slow"]:
     (programs / f"{name}.py").touch()
+
+# %% all-reduce-text [markdown]
+# The first file, `all_reduce.py`, trains as you know it. In each step a worker sleeps, takes part in an all-reduce, and updates its own copy of `w`:
 
 # %% all-reduce
 # %%writefile parameter_servers_programs/all_reduce.py
@@ -79,7 +84,8 @@ seconds = time.monotonic() - begin
 print(f"seconds {seconds:.3f}", flush=True)
 
 # %% all-reduce-run-text [markdown]
-# `Cluster` starts this program twice. Every cell that starts processes takes a few seconds, most of them spent starting TensorFlow.
+# `run` starts a program with `Cluster`, waits until it has ended, and returns what its processes printed.
+# Here it starts two workers. A cell that starts processes takes a few seconds, most of them for starting TensorFlow.
 
 # %% all-reduce-run
 from lessons.strategies.launcher import Cluster
@@ -96,7 +102,7 @@ for each in waiting.tasks:
     print(each.task, *each.lines[:3], sep="\n  ")
 
 # %% busy-text [markdown]
-# Both took three steps, and both have $8/2^3 = 1$, as they should. What share of its time was each worker busy?
+# Both workers took three steps, and both have $8/2^3 = 1$, as they should. For what share of the time was each of them busy with its gradients?
 
 # %% busy
 from course_lib import about
@@ -109,11 +115,11 @@ print("worker 0 is busy", about(busy_0, 0.02, 0.2))
 print("worker 1 is busy", about(busy_1, 0.5, 1))
 
 # %% all-reduce-read [markdown]
-# Worker 0 was busy for less than a tenth of the time. The rest of the time it sat in the all-reduce, waiting for worker 1's gradient.
-# Worker 1 was busy for nearly all of the time. The remaining part went into the all-reduces themselves, mostly into the first.
+# Worker 0 was busy for less than a tenth of the time. The rest of the time, it sat in the all-reduce and waited for the gradient of worker 1.
+# Worker 1 was busy for nearly all of the time. It spent the rest on the all-reduces themselves, mostly on the first one.
 #
-# Here are two seconds of such a run, drawn as if an all-reduce took no time. Below it is the run you would rather have.
-# Each colored bar is the time spent on one gradient; its number says which update that gradient went into:
+# The upper part of the next picture shows two seconds of such a run, drawn as if an all-reduce took no time. The lower part shows the run that you would rather have.
+# Each colored bar is the time that one gradient takes, and its number says which update the gradient goes into:
 
 # %% timelines
 from lessons.strategies.parameter_servers import picture
@@ -121,26 +127,30 @@ from lessons.strategies.parameter_servers import picture
 picture.timelines_picture()
 
 # %% timelines-read [markdown]
-# With the all-reduce, four gradients are computed in two seconds. If nobody waits, there are twenty-two.
-# But then the gradients don't come in together. Who averages them? Nobody has to.
+# With the all-reduce, two seconds give four gradients. If nobody waits, they give twenty-two. But then the gradients come in one by one. Who averages them?
 #
 # ## Each gradient makes an update of its own
 #
-# That is what **parameter servers** do.
-# These are processes that divide the variables among themselves and apply each gradient the moment it arrives.
-# A worker **pulls** the variables from the servers, computes a gradient, and **pushes** it back to them.
+# Nobody has to. A gradient can change `w` as soon as it is there, without waiting for any other.
+# But until now each worker had its own copy of `w`. If each worker updated only its own copy, the two copies would soon differ.
+# So there must be only one `w`, in a place that all workers can reach.
 #
-# One more process, the **coordinator**, runs the training loop and keeps a queue of steps to be done. A worker that is free takes the next step from this queue:
+# This is what **parameter servers** are for. They are processes that hold the variables, and apply each gradient the moment it arrives. If there are several servers, each holds a part of the variables.
+# A worker **pulls** the variables from the servers, computes a gradient, and **pushes** the gradient to the servers.
+#
+# One more process, the **coordinator**, runs the training loop. It puts the steps into a queue, and a worker that is free takes the next step from there:
 
 # %% servers-picture
 picture.servers_picture()
 
 # %% roles-text [markdown]
-# This is the asynchronous training of {lesson:strategies}. Let's start such a cluster, and take one step.
+# You know this kind of training from {lesson:strategies}: it is asynchronous. Let's start such a cluster, and take a single step.
 #
-# All of its processes run the same program, and `TF_CONFIG` tells each of them its job: the coordinator is called `chief`, a worker `worker`, and a server `ps`.
-# Only the coordinator runs a loop, so the program begins with a function that separates it from the rest.
-# Workers and servers stay inside this function and wait for work. Only the coordinator returns from it:
+# All processes run the same program, and `TF_CONFIG` tells each of them its job. The coordinator is called `chief`, a worker `worker`, and a server `ps`.
+# Only the coordinator runs a training loop. So the program has to begin by sending the workers and servers elsewhere.
+#
+# Every program from here on has to do that. So we write it once, as a function in a file of its own, `roles.py`, which the programs import.
+# Workers and servers stay in this function and wait for work. Only the coordinator returns from it:
 
 # %% roles
 # %%writefile parameter_servers_programs/roles.py
@@ -161,10 +171,11 @@ def serve_unless_coordinator():
     return resolver
 
 # %% first-step-text [markdown]
-# So everything after the call of this function runs on the coordinator alone. It makes the variable, and defines the step.
+# `first_step.py` is a whole program with parameter servers, the shortest in this lesson. It calls the function from `roles.py` first.
+# Only the coordinator gets past that call. It makes the variable, defines the step, and has a worker take it.
 #
-# Why doesn't it simply call the step? Then the step would run in the coordinator's process, and the coordinator would wait for it.
-# Instead it gives the step to `schedule`, which puts it into the queue and returns at once. `join` waits until every step is done:
+# Why doesn't the coordinator simply call `train_step()`? Then it would run the step in its own process, and wait for it.
+# Instead, it calls `schedule`. This puts the step into the queue, for any worker to take, and returns at once. At the end, `join` waits until all steps are done:
 
 # %% first-step
 # %%writefile parameter_servers_programs/first_step.py
@@ -197,15 +208,16 @@ for line in report["chief 0"].lines:
     print(line)
 
 # %% first-step-read [markdown]
-# The coordinator made `w`, but `w` lives on the server: `/job:ps`. One of the workers took the step. It pulled 8, and pushed the gradient, and the server made it 4.
+# The coordinator made `w`, but `w` lives on the server: the name of its device begins with `/job:ps`.
+# One of the two workers took the step. It pulled 8, so its gradient was 8. Its push made `w` 8 − 0.5 · 8 = 4.
 #
 # ## Nobody waits
 #
-# Now we repeat Monday without the all-reduce: two workers, many steps, and no waiting in between. For that, each step has to take its time.
-# `time.sleep` can't help here, because a step is a `tf.function`, and its Python runs only once, while it is traced.
+# Now let's replay Monday without the all-reduce. Worker 0 should again need a tenth of a second for a step, and worker 1 a whole second.
+# But `time.sleep` doesn't help here. The step is a `tf.function`: its Python code runs only while TensorFlow traces it, and not each time a worker takes the step.
 #
-# So the folded cell defines a delay that works inside a graph. `slowly(value)` returns its argument unchanged, but late: by a tenth of a second on worker 0, by a whole second on worker 1.
-# You need not read how it works.
+# The next file, `slowly.py`, has a delay that works in a graph. `slowly(value)` returns its value unchanged, a tenth of a second later on worker 0, and a second later on worker 1.
+# You need not read how it does that, so it's folded:
 
 # %% slowly tags=["known"]
 # %%writefile parameter_servers_programs/slowly.py
@@ -236,9 +248,10 @@ def slowly(value):
         return tf.identity(value)
 
 # %% stale-step-text [markdown]
-# The step is the one from above, with `slowly` in the middle, and with a counter.
-# The server holds this counter, `updates`, beside `w`. A worker reads it when it pulls, and again when it pushes. In between, other workers may have made updates.
-# Their number is the **staleness** of the worker's gradient:
+# `stale_step.py` begins like `first_step.py`, but its step differs in two ways. The gradient passes through `slowly`. And beside `w`, the server holds a counter, `updates`, to which each push adds 1.
+#
+# The counter shows how late a gradient is. A worker reads it twice: when it pulls `w`, and when it pushes the gradient.
+# Suppose it reads 5 at the pull. At the push it finds 8, and its own update makes it 9. Then three updates came in while the worker was computing. This number is the **staleness** of the gradient, and the step returns it:
 
 # %% stale-step
 # %%writefile parameter_servers_programs/stale_step.py
@@ -256,10 +269,12 @@ with strategy.scope():
 
 @tf.function
 def train_step():
+    # The pull
     updates_at_pull = updates.read_value()
     pulled = w.read_value()
     gradient = slowly(pulled)
     with tf.control_dependencies([gradient]):
+        # The push
         w.assign_sub(0.5 * gradient)
         updates_now = updates.assign_add(1)
     staleness = updates_now - 1 - updates_at_pull
@@ -268,14 +283,16 @@ def train_step():
 # %% note-order [markdown]
 # Why is there a `control_dependencies`?
 #
-# A graph runs in any order that its data allows. The counter uses nothing of the gradient, so without this line the worker might count before its gradient is there, and the staleness would be wrong.
-# The step of the real model below counts its updates, too, but nobody measures a staleness with them, so there the order doesn't matter.
+# In a graph, an operation may run as soon as its inputs are there. Adding 1 to the counter doesn't need the gradient.
+# So without this line, a worker might count its update before it has computed the gradient, and the staleness would be wrong.
+# Further down, the step of a larger model counts its updates, too. Nobody computes a staleness there, so the order doesn't matter.
 
 # %% schedule-text [markdown]
-# The coordinator schedules 40 steps, and waits only at the end.
-# `schedule` can't return what a step returns, because nobody has run the step yet. What it returns is a `RemoteValue`, the kind of object programmers call a *future*: after `join`, you get the result with `fetch()`.
+# `asynchronous.py` imports this step. It schedules it 40 times, and waits only at the end.
 #
-# The first steps are slow, because TensorFlow traces the step and sends it to each worker. So the program takes four steps to warm up, and then the 40 that count:
+# What does `schedule` return? It can't be the result of the step, because no worker has taken the step yet. It is a `RemoteValue`, which stands for a result that will come. Programmers call such an object a *future*. After `join`, its method `fetch()` gives you the result.
+#
+# The first steps take longer than the others, because TensorFlow traces the step and sends it to each worker. So the program takes four steps that don't count, and then 40 that do:
 
 # %% schedule
 # %%writefile parameter_servers_programs/asynchronous.py
@@ -302,20 +319,20 @@ for number, worker, staleness, value in results:
     print("update", number, worker, staleness, f"{value:.3f}")
 
 # %% stale-given [markdown]
-# Both workers begin by pulling `w`, which is 8. Worker 0 is done soon, and pulls again. Worker 1 takes ten times as long.
+# At the start, both workers pull `w`, which is 8. Worker 0 soon pushes its gradient, and pulls again. Worker 1 takes ten times as long.
 
 # %% predict-stale [markdown]
-# A weight `w` starts at 8, and two workers make 40 updates of it. A worker pulls `w`, computes for a while, and then subtracts half of the pulled value from `w`.
-# Worker 0 needs a tenth of a second for that, worker 1 a whole one. They don't wait for each other.
+# Two workers make 40 updates of a weight `w`, which starts at 8. For each update, a worker pulls `w`, computes for a while, and then subtracts half of the value that it pulled from `w`.
+# Worker 0 needs a tenth of a second for this, and worker 1 a whole second. Neither waits for the other.
 # What is the lowest value that `w` ever has, rounded to a whole number?
 #
 # - [ ] `0`
-#   It would be, if each worker halved what `w` is when it pushes.
-#   But it subtracts half of what `w` was when it pulled.
+#   It would be 0 if a worker halved the `w` that it finds when it pushes.
+#   But it subtracts half of the `w` that it pulled.
 # - [x] `-4`
-#   Worker 1 pulled 8, so it subtracts 4. By then worker 0 has brought `w` almost to 0.
+#   Worker 1 pulled 8, so it subtracts 4. By then, worker 0 has brought `w` almost to 0.
 # - [ ] `-8`
-#   It would be with a learning rate of 1. With 0.5, worker 1 subtracts half of the 8 that it pulled.
+#   It would be −8 with a learning rate of 1. With 0.5, worker 1 subtracts half of the 8 that it pulled.
 
 # %% reveal-stale
 report = run("asynchronous.py", one_server)
@@ -324,18 +341,18 @@ lowest = min(update.w for update in done)
 reveal("parameter_servers-stale", round(lowest))
 
 # %% weight-text [markdown]
-# Here is the whole run. Each dot is an update, in the color of the worker whose gradient it was:
+# Here are all 40 updates. Each dot is one update, in the color of the worker that pushed it:
 
 # %% weight
 picture.weight_picture(done)
 
 # %% stale-text [markdown]
-# Worker 0 has halved `w` until it is almost 0 when the first gradient of worker 1 arrives. That gradient was computed for the 8 that worker 1 pulled a second ago, so it subtracts 4, and `w` lands near −4.
+# The first fall, to about −4, comes from the gradient that worker 1 had been computing for a whole second. It wasn't wrong: it was right for `w` = 8. But `w` isn't 8 any more.
 #
-# Worker 0 repairs the damage, but by then worker 1 has pulled that value, and its next gradient throws `w` up to about 2. Its third gradient throws `w` to about −1.
-# Worker 1 means to halve `w`, too. But it subtracts half of a value that `w` had a second ago.
+# After that, worker 0 brings `w` back towards 0. But worker 1 has already pulled the −4, and its next push throws `w` up to about 2. The push after that throws `w` down to about −1.
+# Both workers want to halve `w`. But worker 1 subtracts half of what `w` was a second ago.
 #
-# That is the price of not waiting. Before we look into it, let's see what we got for it. How many of the 40 steps did each worker do? And how much longer would 40 gradients take with an all-reduce?
+# That is the price of not waiting. What do you get for it? Let's count the steps that each worker did. And how many times as long would an all-reduce take for 40 gradients?
 
 # %% counted
 fast = [update for update in done if update.worker == 0]
@@ -350,9 +367,10 @@ times = about(with_all_reduce / without, 1.2, 8, digits=1)
 print("the all-reduce takes", times, "times as long")
 
 # %% counted-read [markdown]
-# We did get something. Whenever we ran this, the slow worker did five to eight of the 40 steps, and the fast one all the others. With an all-reduce, each would do twenty, and 40 gradients would take three or four times as long.
+# You get a much faster run. Whenever we tried it, worker 1 did five to eight of the 40 steps, and worker 0 did all the others. With an all-reduce, each worker would do twenty, and the 40 gradients would take three or four times as long.
+# At best, they would take 5.5 times as long: in the two timelines above, two seconds give 4 gradients or 22. But pulls and pushes also take time, and here all the processes share the cores of one machine.
 #
-# Now the price. How many updates come in while worker 1 computes its gradient? First our run, then the ideal case:
+# Now let's look at the price again. How many updates come in while worker 1 computes one gradient? The cell prints the largest staleness of our run, and draws the ideal case, in which pulls and pushes take no time:
 
 # %% staleness-picture
 largest = max(update.staleness for update in slow)
@@ -360,35 +378,33 @@ print("largest staleness:", about(largest, 3, 20, digits=1))
 picture.staleness_picture()
 
 # %% staleness-picture-read [markdown]
-# When we ran this, up to eight updates came in while worker 1 computed. In the ideal case of the picture, in which a pull or a push takes no time, there are ten.
+# In the ideal case, ten updates come in before worker 1 pushes. In our run there were up to eight.
 #
-# When worker 1 finally pushes, its gradient belongs to a weight that no longer exists: the gradient is stale, as in {lesson:strategies}.
-# Gradients of worker 0 are fresh or nearly so, because worker 1 pushes at most once while worker 0 computes.
-# The server can't tell a stale gradient from a fresh one, and applies both in full. That is how `w`, all but trained, could jump to about −4.
-
-# %% note-ideal [markdown]
-# How much faster could it be, without an all-reduce?
-#
-# With our two workers 5.5 times as fast: in the timelines above, an all-reduce computes four gradients while the other run computes twenty-two.
-# A real run gains less, because worker 0 needs time to pull and push as well, and here all processes share your processor's cores. For the same reason fewer than ten updates come in while worker 1 computes.
+# So when worker 1 pushes, its gradient belongs to a value that `w` had eight updates ago. Such a gradient is stale, as you saw in {lesson:strategies}.
+# The gradients of worker 0 have a staleness of 0 or 1, because worker 1 pushes at most once while worker 0 computes.
+# The server can't tell these gradients apart. It applies a stale gradient just like a fresh one.
 
 # %% how-stale-text [markdown]
 # ## How stale may a gradient be?
 #
-# Here the stale gradients did no lasting harm, because `w` came back. Three things decide whether they do harm: how stale they are, how many of the gradients are stale, and how large the learning rate is.
-# In our run only the slow worker's gradients were old, at most one gradient in five. Let's leave the cluster for a moment, and make *all* of them stale. This is `w` with our learning rate of 0.5:
+# In our run, the stale gradients did no lasting harm: `w` always came back to 0. But only the few gradients of worker 1 were really stale, and worker 0 had time to repair what they did. What happens if *every* gradient is stale?
+#
+# Let's leave the cluster for a moment, and compute it. Each part of the picture shows 30 updates of `w`, with our learning rate of 0.5. Within one part, all gradients have the same staleness.
+# A staleness of 3, for example, means that each update subtracts half of what `w` was three updates ago:
 
 # %% swings-picture
 picture.swings_picture()
 
 # %% swings-picture-read [markdown]
-# With fresh gradients `w` goes to 0. A staleness of 1 makes it oscillate a little, and does no harm.
-# If every gradient is three updates old, however, `w` oscillates further and further away from 0: it diverges. With a staleness of seven it does so faster.
+# With a staleness of 0, `w` goes straight to 0. With 1, it overshoots a little, but soon comes to rest at 0.
+# With 3, it overshoots, comes back, and overshoots still further in the other direction. It never comes to rest: the training *diverges*. With 7, it diverges faster.
 #
-# What does a smaller learning rate do? Here is how far from 0 `w` still gets after 60 updates:
+# Does a smaller learning rate help? We make 60 updates with each of two rates, and print how far from 0 `w` is at the end.
+# As `w` may be on its way from one side to the other just then, we take its largest distance in the last ten updates:
 
 # %% ages
 def add_update(history, rate, staleness):
+    # What `w` was `staleness` updates ago; 8 before the first update
     pulled_at = max(0, len(history) - 1 - staleness)
     pulled = history[pulled_at]
     history.append(history[-1] - rate * pulled)
@@ -409,27 +425,36 @@ for staleness in (0, 1, 3, 7, 15):
     print(f"{staleness:9}  {large:8.2f}  {small:8.2f}")
 
 # %% ages-read [markdown]
-# `w` began at 8. With the rate 0.5 and a staleness of 3, it still swings as far as 37.60 after 60 updates, and with 7 or 15 into the thousands.
+# `w` started at a distance of 8. With the rate 0.5 and a staleness of 3, it ends up further away, at 37.60. With 7 and 15, it is more than a thousand away.
 #
-# With a rate of 0.1, a staleness of 7 is still all right: 0.12. But with a staleness of 15, `w` swings as far as 8.28, as far from 0 as in the beginning.
+# With the rate 0.1, a staleness of 7 does no harm: the distance is down to 0.12. But with a staleness of 15 it is 8.28, no better than at the start.
 # *The staler the gradients, the smaller the learning rate must be.*
+
+# %% note-ages [markdown]
+# Why doesn't the distance always grow with the staleness?
 #
-# How stale will your gradients be? Take $n$ workers that are equally fast. While one of them computes, each of the others pushes about once,
-# so expect a staleness of about $n-1$. With two workers that is a staleness of 1, which did no harm in the table. With eight workers it is 7, and with sixteen 15.
-# The table is a worst case: it makes *every* gradient equally stale, while on a real cluster some are fresher.
+# With the rate 0.1, a little staleness even helps: the distance falls from 0.04 to 0.02 and to 0.00. While `w` shrinks, an older `w` is a larger one, so each update is a little larger.
 #
-# How much smaller should the rate be? Start by dividing it by $n$. An all-reduce averages $n$ gradients and takes one step.
-# With servers, the same $n$ gradients are $n$ full-size steps. Divide the rate by $n$, and together they make one full step again.
-# For our `w` and sixteen workers the rate becomes 0.5/16, or about 0.03. At a staleness of 15, 0.1 was too large; 0.03 leaves a comfortable margin.
+# With the rate 0.5, the distance is smaller for 15 than for 7. But that is only because `w` turns around more slowly there, so that 60 updates have room for fewer turns.
+
+# %% monday-text [markdown]
+# ## What learning rate should you choose?
 #
-# ## Monday
+# First you need to know how stale your gradients will be. Suppose that you have $n$ workers, all equally fast. While one of them computes a gradient, each of the others pushes about once.
+# So the staleness is about $n-1$: it is 1 with two workers, 7 with eight, and 15 with sixteen.
 #
-# Back to Monday: of your sixteen workers, fifteen are fast and one is slow. What would become of `w` there?
+# Now the rate. An all-reduce averages $n$ gradients and makes a single update. Parameter servers make $n$ updates out of the same $n$ gradients, and each of them is as large as that single one.
+# So they move the weights about $n$ times as far. To make up for that, divide the learning rate by $n$ as a first try.
+# For our `w` and sixteen workers that is 0.5/16, or about 0.03. The table says that at a staleness of 15 the rate 0.1 is too large. With 0.03 we stay well below it.
 #
-# In one second each fast worker pushes ten gradients, 150 in all. Each of these gradients is 14 updates old, because fourteen other fast workers push while it is computed.
-# Then the slow worker pushes, and its one gradient is 150 updates old.
+# ## Back to Monday
 #
-# So of 151 gradients one has a staleness of 150, and all the others have 14. Let's run three seconds of that, with the rate 0.5, and with 0.5/16:
+# On Monday, your sixteen workers aren't equally fast. Fifteen are fast, and one is slow. Is 0.5/16 still small enough? First we need the staleness of each gradient.
+#
+# - *A fast worker* computes for a tenth of a second. Meanwhile, each of the other fourteen fast workers pushes once. The staleness is 14.
+# - *The slow worker* computes for a whole second. Meanwhile, each of the fifteen fast workers pushes ten times. The staleness is 150.
+#
+# So in one second, 150 gradients come in with a staleness of 14, and then one with a staleness of 150. We compute three such seconds, once with the rate 0.5 and once with 0.5/16:
 
 # %% monday
 def three_seconds_of_monday(rate):
@@ -449,49 +474,44 @@ print(f"rate 0.5/16, after the slow push: {divided[151]:.3f}")
 picture.monday_picture(too_large, divided)
 
 # %% monday-read [markdown]
-# With the rate 0.5, `w` is at −52 after a tenth of a second, when each fast worker has pushed just once. From then on it only gets worse.
-# And the slow worker hasn't pushed anything yet! A staleness of 14 is enough.
+# With the rate 0.5, the run is lost after a tenth of a second. All fifteen fast workers have pulled 8, and each of them subtracts 4, so `w` is 8 − 15 · 4 = −52. From there it gets worse and worse. And the slow worker hasn't pushed anything yet!
 #
-# With the rate 0.5/16, `w` is practically 0 before the first second is over. Then the slow worker pushes its gradient of 8, and `w` drops by 0.25. The fast workers repair that before the next second is over.
-# With an all-reduce, `w` is at 4 after one second, and at 1 after three.
+# With the rate 0.5/16, `w` is practically 0 before the first second is over. Then the slow worker pushes its gradient of 8, and `w` falls by 8 · 0.5/16 = 0.25. Before the next second is over, the fast workers have brought it back to 0.
+# With an all-reduce, `w` is at 4 after one second, and still at 1 after three.
 #
-# So the slow machine neither holds up the others nor throws `w` far, *if* the learning rate is right.
-# And if all of your machines are equally fast? Then nobody waits for long in an all-reduce, and stale gradients would be a price paid for nothing.
-
-# %% note-ages [markdown]
-# Why don't the distances from 0 simply grow with the staleness?
-#
-# At the rate 0.1, a little staleness even helps: 0.04, then 0.02, then 0.00. While `w` is shrinking, an older `w` is a larger one, so each update is a little larger.
-#
-# At the rate 0.5, a staleness of 15 looks no worse than 7 only because `w` oscillates more slowly: fewer oscillations fit into 60 updates.
+# So with the right learning rate, the slow machine neither holds up the others nor does lasting harm.
+# And if all your machines are equally fast? Then take an all-reduce, since nobody waits for long in it. With parameter servers, you would pay with stale gradients and get nothing for them.
 
 # %% note-momentum [markdown]
 # What about momentum?
 #
-# Momentum keeps a running sum of gradients, so each stale gradient acts for longer. In our trials with two workers and momentum, the loss rose in 2 of 8 runs. So begin with plain SGD.
-
-# %% note-synchronous [markdown]
-# Can parameter servers train synchronously?
-#
-# They can: schedule one step, wait with `coordinator.join()`, and only then schedule the next. Then every gradient is fresh, and you get the run of a single device. But only one worker is ever busy.
+# Momentum adds up the gradients of many steps, so a stale gradient acts for longer. In our trials with two workers and momentum, the loss rose in 2 of 8 runs. So begin with plain SGD.
 
 # %% exercise-epoch-text [markdown]
 # ## A coordinator for a real model
 #
-# Now for a model with more than one weight: a small network, 64 → 16 → 4, that sorts noisy patterns into four classes.
-# Its program has epochs, and saves a checkpoint after each.
+# Your model has more than one weight. So let's train a small network, 64 → 16 → 4, that sorts noisy patterns into four classes. Its program trains in epochs, and saves a checkpoint after each.
+# It takes five files, which we write one after another. Each imports what it needs from those before it:
 #
-# Only the coordinator saves. To do so, it reads the variables from the servers, one after another.
-# If steps were still running, it might catch one variable before an update and the next one after it.
-# So there is waiting after all: at the end of each epoch, everybody waits for the last step.
+# | file | what is in it |
+# | --- | --- |
+# | `run_epoch.py` | your function: the steps of one epoch |
+# | `coordinator_start.py` | options, roles and data |
+# | `variables.py` | the weights, spread over the servers |
+# | `train_step.py` | the step that a worker takes |
+# | `coordinator.py` | the epochs and the checkpoints; this file is started |
+#
+# We begin with `run_epoch.py`. Only the coordinator saves checkpoints. For that, it reads the variables from the servers, one after another.
+# If steps were still running, it might read one variable before an update, and the next one after it.
+# So there is some waiting after all: before it saves, the coordinator waits until the last step of the epoch is done.
 #
 # **Exercise 1.** Write `run_epoch(coordinator, train_step, iterator, num_steps, save)`.
 #
-# - Schedule `num_steps` steps. Here a step takes an argument: `coordinator.schedule(train_step, args=(iterator,))`. Don't wait for one step before you schedule the next, or only one worker will be busy.
-# - When all of the steps are done, and not before, call `save()` once.
+# - Schedule `num_steps` steps. This time a step takes an argument: `coordinator.schedule(train_step, args=(iterator,))`. Schedule all of them before you wait for any, or only one worker will be busy.
+# - When all steps are done, and not before, call `save()` once.
 # - Each step returns its loss. Return the mean loss of the epoch.
 #
-# The check calls your function with a fake coordinator that records the calls you make.
+# The check passes your function a fake coordinator, which records how it is called.
 
 # %% exercise-epoch
 def run_epoch(coordinator, train_step, iterator, num_steps, save):
@@ -510,7 +530,7 @@ def run_epoch(coordinator, train_step, iterator, num_steps, save):
 check("parameter_servers-epoch", run_epoch)
 
 # %% coordinator-start-text [markdown]
-# The program needs your `run_epoch`. This cell writes it into a file, if it passes the check, and otherwise ours:
+# If your `run_epoch` passes the check, the next cell writes it into `run_epoch.py`. If not, it writes our solution:
 
 # %% own-epoch
 from lessons.strategies.own_file import write_own
@@ -519,8 +539,8 @@ run_epoch_file = programs / "run_epoch.py"
 write_own(run_epoch_file, "parameter_servers-epoch", run_epoch)
 
 # %% coordinator-start-why [markdown]
-# The beginning of the program is folded, because you know most of it: the options, the roles, and the noisy patterns `x` and `y`.
-# Only `strategy_with_time_limit` is new. The strategy waits without a limit until all processes have started, and this function ends the program after five minutes:
+# The second file, `coordinator_start.py`, is folded, because most of it isn't new: the options, the roles, and the noisy patterns `x` and `y`.
+# Only `strategy_with_time_limit` is new. A `ParameterServerStrategy` waits until all processes have started, however long that takes. This function makes the strategy, but ends the program if it's still waiting after five minutes:
 
 # %% coordinator-start tags=["known"]
 # %%writefile parameter_servers_programs/coordinator_start.py
@@ -559,12 +579,12 @@ def strategy_with_time_limit(partitioner):
     return strategy
 
 # %% variables-text [markdown]
-# Where do the variables live? A single weight lives on one server. But you'd want to spread a large matrix over several.
-# A **partitioner** decides into how many shards a variable is split. Ours makes at most as many shards as there are servers, and no shard smaller than 2,048 bytes.
+# The third file, `variables.py`, makes the two weight matrices. Where should they live? Our single weight had to live on one server. A large matrix is better spread over several.
 #
-# `W1` has 64 × 16 numbers, that is 4,096 bytes. With two servers it is split in two. `W2` has 256 bytes, and stays whole.
+# A **partitioner** decides into how many shards a variable is split. Ours makes at most one shard for each server, and none smaller than 2,048 bytes.
+# `W1` has 64 × 16 numbers, which take 4,096 bytes. So with two servers it is split in two. `W2` takes only 256 bytes, and stays whole.
 #
-# A variable that is split keeps its shards in `.variables`, and `shards_of` lists them:
+# A variable that is split has its shards in `.variables`. `shards_of` lists them, and a variable that stays whole counts as one shard:
 
 # %% variables
 # %%writefile parameter_servers_programs/variables.py
@@ -600,7 +620,7 @@ for name, variable in (("W1", W1), ("W2", W2)):
         print(name, shard.shape, "on server", server, flush=True)
 
 # %% shards-text [markdown]
-# This much runs already. Let's start it with two servers:
+# `variables.py` needs none of the later files, so we can run it now. Let's start it with two servers:
 
 # %% shards
 two_servers = {"chief": 1, "worker": 2, "ps": 2}
@@ -609,13 +629,13 @@ for line in report["chief 0"].lines:
     print(line)
 
 # %% train-step-text [markdown]
-# Each server holds half of `W1`, a shard of 32 × 16, and server 0 also holds the whole of `W2`. This is what a worker does with `W1` in each step:
+# Each server holds one half of `W1`, a shard of 32 × 16. Server 0 also holds the whole of `W2`. The picture shows what a worker pulls and pushes for `W1` in each step:
 
 # %% shards-picture
 picture.shards_picture()
 
 # %% train-step-why [markdown]
-# Now the step. Where does it pull, and where does it push?
+# The fourth file, `train_step.py`, has the step. Which line pulls, and which one pushes?
 
 # %% train-step
 # %%writefile parameter_servers_programs/train_step.py
@@ -654,14 +674,15 @@ def train_step(iterator):
     return loss
 
 # %% coordinator-text [markdown]
-# - In `loss_of`, `tf.convert_to_tensor(W1)` pulls. It gets both shards from their servers, and joins them into one matrix.
-# - In `train_step`, `assign_sub` pushes. The tape follows `convert_to_tensor` back to the shards, so each shard receives just its own part of the gradient.
+# - In `loss_of`, `tf.convert_to_tensor(W1)` pulls. It fetches both shards from their servers, and joins them into one matrix.
+# - In `train_step`, `shard.assign_sub` pushes. The tape follows the matrix back to its shards, and computes a gradient for each of them. So a server gets only the gradient of its own shard.
 #
-# In every step, each worker pulls all of `W1`, however many servers share it. So servers can store a matrix that is too large for one device, but no worker can compute with it.
-# A table of embeddings is the exception: `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. With such tables parameter servers are at their best.
+# However many servers there are, in each step a worker pulls all of `W1`. So the servers can store a matrix that is too large for one device, but no worker can compute with it.
+# There is one exception: a table of embeddings. `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. Parameter servers are at their best with such tables.
 #
-# Only the loop is missing. It runs your epochs, and saves after each. Every worker needs its own iterator, and `create_per_worker_dataset(batches)` makes it: it calls `batches` on every worker.
-# So each worker shuffles *all* the examples for itself. The examples aren't divided among the workers, so "one pass over the data" has no meaning here. Our "epoch" is just five steps:
+# The last file, `coordinator.py`, has the loop. For each epoch it calls your `run_epoch`, which saves at the end.
+# The loop also gives every worker an iterator of its own: `create_per_worker_dataset(batches)` calls `batches` on each worker.
+# So each worker goes through *all* the examples, in an order of its own. The examples aren't shared out, so an epoch can't be one pass over the data. Ours is simply five steps:
 
 # %% coordinator
 # %%writefile parameter_servers_programs/coordinator.py
@@ -704,7 +725,7 @@ if __name__ == "__main__":
     train(train_step)
 
 # %% epochs-run-text [markdown]
-# Let's train for four epochs, with two workers and two servers:
+# The program is complete. Let's train for four epochs, with two workers and two servers:
 
 # %% epochs-run
 def print_epochs(task):
@@ -718,31 +739,29 @@ report = run("coordinator.py", two_servers, "--epochs", 4)
 print_epochs(report["chief 0"])
 
 # %% epochs-read [markdown]
-# It learns: in four epochs the loss falls from about 2 to less than 1.
-# The count of updates rises by five in each epoch, so no step was left out, and none counted twice.
+# The model learns: its loss falls from about 2 to less than 1. Each epoch adds five updates, so no step was left out, and none counted twice.
+# Your losses will differ from ours, and from run to run: the workers shuffle without a seed, and nobody fixes the order of the updates.
 #
-# Five steps are a short epoch. With the slow worker of Monday it would last at least a second, while the fast worker alone would do all five in half a second.
-# Make your own epochs long, with hundreds of steps.
-
-# %% note-losses [markdown]
-# Why do the losses differ from run to run?
-#
-# The workers shuffle without a seed, and nobody waits, so the order of the updates is a different one each time.
+# An epoch of five steps is too short in practice. If Monday's slow worker took just one of the five, the epoch would last a whole second, because it ends only when all its steps are done. The fast worker alone would do all five in half a second.
+# So give your own epochs hundreds of steps.
 
 # %% note-embeddings [markdown]
 # What would change in our program for a table of embeddings?
 #
-# Three things. `loss_of` looks the rows up with `tf.nn.embedding_lookup` instead of converting the whole table.
-# The gradient of such a table is a `tf.IndexedSlices`, which can't be multiplied by a rate, so an optimizer has to apply it.
-# And `initial_W1` makes the whole table in the coordinator first. One of TensorFlow's own initializers can make each shard by itself.
+# Three things would change:
+#
+# - `loss_of` looks up the rows with `tf.nn.embedding_lookup`, instead of converting the whole table.
+# - The gradient of a table is a `tf.IndexedSlices`, which can't be multiplied by a rate. So an optimizer has to apply it.
+# - Our `initial_W1` makes the whole matrix on the coordinator first. For a large table, take one of TensorFlow's own initializers, which can make each shard separately.
 
 # %% one-dies [markdown]
-# ## One dies
+# ## What do you lose when one dies?
 #
-# With an all-reduce, a killed worker ends the whole training run, as you saw in {lesson:failures}. Here there are workers and servers. Let's kill one of each while steps are running: first a server, then a worker.
+# In {lesson:failures}, we killed one of the workers, and the whole training run ended. With an all-reduce it has to, because every step needs all the workers.
+# Now there are workers and servers. We'll kill a server first and then a worker, each while steps are running.
 #
-# To catch a worker in the middle of a step, we need steps that take a while, and workers that say when they begin and finish one.
-# `slow.py`, which is folded, is `coordinator.py` with such a step. Again a step takes worker 0 a tenth of a second, and worker 1 a whole second:
+# To catch a worker in the middle of a step, we need steps that take a while. And the workers must say when they begin a step, and when they are done.
+# So `slow.py`, in the folded cell, is `coordinator.py` with another step. It prints a line, waits with `slowly`, does the old step, and prints another line. Again, this takes worker 0 a tenth of a second, and worker 1 a whole second:
 
 # %% slow-step tags=["known"]
 # %%writefile parameter_servers_programs/slow.py
@@ -771,8 +790,7 @@ def slow_step(iterator):
 train(slow_step)
 
 # %% server-text [markdown]
-# In epoch 2, as soon as worker 0 has done a step, we kill server 1.
-# Then we restart the processes that have ended, and let them finish the epoch. This takes about half a minute:
+# First the server. In epoch 2, as soon as worker 0 has done a step, we kill server 1. Then we wait until the run has ended, restart the processes that are down, and let them finish epoch 2. This takes about half a minute:
 
 # %% server
 import tempfile
@@ -788,22 +806,23 @@ with Cluster(two_epochs, two_servers) as cluster:
     resumed = cluster.wait()
 
 # %% first-half-text [markdown]
-# Which processes were still running when server 1 had died?
+# After the kill, and before any restart, which processes were still running?
 
 # %% first-half
 for task in without_server_1.tasks:
     print(task.heading())
 
 # %% server-read [markdown]
-# Half of `W1` was gone, because it had existed on server 1 and nowhere else. So the coordinator ended with an `UnavailableError`.
-# The workers and the other server kept running, and waited for a new coordinator.
-# A lost *server* therefore ends the training run, and so does a lost coordinator.
+# Half of `W1` was gone, because only server 1 had it. So the coordinator couldn't go on, and ended with an `UnavailableError`. The workers and server 0 kept running, and waited for a new coordinator.
+# So when you lose a server, your training run ends. The same holds when you lose the coordinator, which runs the loop.
 #
-# What remained was the checkpoint of epoch 1. We restarted server 1 and the coordinator, and the training run resumed from there.
-# Here is what the coordinator printed, epoch 1 before the kill and epoch 2 after the restart. The workers were never restarted. How many steps of epoch 2 did they do, before and after the kill taken together?
+# But the checkpoint of epoch 1 was left. So we restarted server 1 and the coordinator, and the run resumed from this checkpoint. The coordinator printed epoch 1 before the kill, and epoch 2 after its restart:
 
 # %% again
 print_epochs(resumed["chief 0"])
+
+# %% again-steps-text [markdown]
+# Epoch 2 has its five updates. The workers were never restarted, so what they printed shows every step that they did. How many did they do in epoch 2, before and after the kill together?
 
 # %% again-steps
 steps = 0
@@ -812,25 +831,24 @@ for task in ("worker 0", "worker 1"):
 print("steps done in epoch 2:", about(steps, 6, 9, digits=1))
 
 # %% worker-given [markdown]
-# Epoch 2 has five updates, but the workers did more than five steps. The extra ones had been done before server 1 died.
-# What they had pushed to server 1 went down with it, and what they had pushed to server 0 was overwritten by the checkpoint. So epoch 2 was done over. Nothing else was lost.
+# They did more than five. The extra steps were those from before the kill, and all that they had changed was lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was overwritten when the checkpoint was restored.
+# So we lost the part of epoch 2 that was done before the kill, and nothing else.
 #
-# Now a worker. We start the same cluster once more, for epoch 3. As soon as worker 1 announces that it begins a step, we kill it, before it has pushed anything. The cell takes nearly as long as the last one.
+# Now a worker. We start the same cluster again, and it resumes with epoch 3. As soon as worker 1 prints that it begins a step, we kill it. It hasn't pushed anything by then. This cell, too, takes nearly half a minute.
 
 # %% predict-worker [markdown]
-# The coordinator of a `ParameterServerStrategy` schedules five steps an epoch, for two workers.
-# In epoch 3, worker 1 is killed in the middle of a step.
-# What does the training do then?
+# The coordinator of a `ParameterServerStrategy` schedules five steps in each epoch, for two workers.
+# In epoch 3, worker 1 is killed in the middle of a step. What does the training run do then?
 #
 # - [ ] `error` It ends with an error.
-#   So it is with an all-reduce, for which all workers are needed.
+#   With an all-reduce it would, because an all-reduce needs all workers.
 #   Here no worker waits for another.
 # - [ ] `waits` It waits until worker 1 is back.
-#   No step belongs to a worker: another one can do it.
+#   A step doesn't belong to a worker. Any other worker can do it.
 # - [ ] `one lost` It goes on with worker 0, and epoch 3 has four updates.
-#   The coordinator has no result of the fifth step, and has it done again.
+#   The coordinator never got a result of the step that worker 1 began, so it has the step done again.
 # - [x] `all done` It goes on with worker 0, and epoch 3 has five updates.
-#   The step without a result is given to another worker. So no update is missing.
+#   The coordinator gives a step without a result to another worker. So no update is missing.
 
 # %% reveal-worker
 three_epochs = [programs / "slow.py", folder, "--epochs", 3]
@@ -857,26 +875,23 @@ for task in ("worker 0", "worker 1"):
     print(f"{task}  {begun:5}  {finished:4}")
 
 # %% ended-read [markdown]
-# Worker 1 had begun a step and never finished it. Worker 0 completed all five, including the one that worker 1 dropped. Losing a worker costs the time of one step. It costs no update.
-
-# %% note-applied-twice [markdown]
-# Can a step also count twice?
+# Worker 1 began one step and never finished it. Worker 0 did all five, among them the one that worker 1 had begun. So losing a worker costs the time of one step, but no update.
 #
-# It can. If a worker dies after it has pushed its gradient, or part of it, but before its result is back, the coordinator gives the whole step to another worker.
-# Then what had already been pushed is applied a second time. We killed worker 1 before it pushed anything.
+# On rare occasions, a step counts twice. Suppose that a worker dies right after it has pushed its gradient, or part of it. Then the coordinator has no result of this step, and gives it to another worker, which pushes a second time.
+# In our run this couldn't happen, because we killed worker 1 before it pushed.
 
 # %% note-twice [markdown]
-# What happens when workers come back, or when all are gone?
+# What happens when a worker comes back, or when all are gone?
 #
-# When we restarted worker 1, the coordinator found it by itself and gave it steps again. Such a worker begins its dataset anew, with the first element, so without a shuffle it sees the same examples again.
+# When we restarted worker 1, the coordinator noticed it without any help, and gave it steps again. But the dataset of such a worker starts again at its first element. Without a shuffle, it gives the same examples again.
 #
-# If *all* workers are gone, the coordinator waits for one, and says nothing.
+# If *all* workers are gone, the coordinator waits for one of them, and says nothing.
 
 # %% note-evaluator [markdown]
 # Who evaluates the model while it is training?
 #
-# A process of its own, which reads the checkpoints as they are saved. It needs no `TF_CONFIG` of its own, and must not be listed in anyone else's:
-# if `cluster` lists an `evaluator`, the coordinator silently waits until a `tf.distribute.Server` answers there.
+# You start one more process for that, an evaluator. It waits for new checkpoints and evaluates each of them. It needs no `TF_CONFIG`.
+# And it must not be listed in the `TF_CONFIG` of the others: if their `cluster` has an `evaluator`, the coordinator silently waits until a `tf.distribute.Server` answers there.
 #
 # ```python
 # seen = None
@@ -889,12 +904,12 @@ for task in ("worker 0", "worker 1"):
 #     time.sleep(1)
 # ```
 #
-# In this process `checkpoint` is made from variables that aren't split. They can be restored from a checkpoint of split variables all the same. `evaluate` and `last_epoch` are yours.
+# `evaluate` and `last_epoch` are yours. Make `checkpoint` from variables that aren't split: they can be restored all the same from a checkpoint of split variables.
 
 # %% keras-text [markdown]
 # ## Can Keras use parameter servers?
 #
-# It depends on the version. This is what we measured with two dense layers:
+# That depends on the version. We tried it with a model of two dense layers:
 
 # %% keras-table tags=["known"]
 from course_lib import measured
@@ -903,14 +918,14 @@ support = measured.load("strategies-support").support
 measured.table({"parameter_server": support["parameter_server"]})
 
 # %% keras-read [markdown]
-# `fit` of Keras 3 ends with an error, and `fit` of tf_keras, which is Keras 2, trains asynchronously. A custom loop works with both.
+# With Keras 3, `fit` ends with an error. With tf_keras, which is Keras 2, `fit` trains asynchronously. A custom loop works with both.
 
 # %% note-keras [markdown]
 # How was this measured? And can variables of a Keras model be split?
 #
-# For the two columns of the custom loop we scheduled one step at a time, so that the result could be compared with one device's. Asynchronous runs can't be compared like that: no two are alike.
+# No two asynchronous runs are alike, so you can't compare them with one device. For the two columns of the custom loop, we therefore trained synchronously: we scheduled one step, waited with `coordinator.join()`, and only then scheduled the next. That way no gradient is stale, but only one worker is ever busy.
 #
-# Variables of a Keras 3 model can't be split. With a partitioner, the first step of its layers ends in `AttributeError: 'ShardedVariable' object has no attribute 'handle'`.
+# The variables of a Keras 3 model can't be split. With a partitioner, the first step that uses its layers ends with `AttributeError: 'ShardedVariable' object has no attribute 'handle'`.
 # To split a variable, make it a `tf.Variable`, as above, or take the layers of tf_keras.
 #
 # The page *What strategies get right* has many more features: choose `ParameterServerStrategy` there.
@@ -918,18 +933,18 @@ measured.table({"parameter_server": support["parameter_server"]})
 # %% takeaways [markdown]
 # ## The plain program
 #
-# [`coordinator.py`](../plain/coordinator.py) is the program of this lesson in one file, with what was folded here and one thing more:
-# run by hand, without `TF_CONFIG`, it makes a worker and a server in its own process, so that you can try it alone. To start it on Kubernetes or Slurm, see the folder `deploy/` of this course.
+# [`coordinator.py`](../plain/coordinator.py) joins the five files and `roles.py` into a single program. It can do one thing more: if you run it by hand, without `TF_CONFIG`, it makes a worker and a server in its own process, so you can try it without a cluster.
+# To start it on Kubernetes or Slurm, see the folder `deploy/` of this course.
 #
-# We ran it on the CPU of one machine, and haven't tried it on GPUs or on several machines.
+# We ran it on the CPU of one machine. We haven't tried it on GPUs, or on several machines.
 #
 # ## Takeaways
 #
-# - With an all-reduce, the slowest worker sets the pace of every step. With parameter servers no worker waits for another, except at the end of an epoch.
-# - The price is stale gradients: the staler they are, the smaller the learning rate must be.
-# - A lost worker costs the time of a step, and on rare occasions a step is applied twice. A lost server costs everything since the last checkpoint.
+# - With an all-reduce, every step waits for the slowest worker. With parameter servers, no worker waits for another, except at the end of an epoch.
+# - The price is stale gradients. The staler they are, the smaller the learning rate must be.
+# - If you lose a worker, you lose the time of one step, and on rare occasions a step counts twice. If you lose a server or the coordinator, you lose everything since the last checkpoint.
 #
-# One thing parameter servers can't do: help a worker compute with a matrix that is larger than its device. {Lesson:one_mesh} can.
+# One thing parameter servers can't do: let a worker compute with a matrix that is larger than its device. {Lesson:one_mesh} can.
 
 # %% score
 score("parameter_servers")
