@@ -2,25 +2,25 @@
 # # How long will a step take?
 #
 # Training [GPT-3](https://arxiv.org/abs/2005.14165) took 3.14 · 10²³ floating-point operations (**FLOPs**).
-# An A100 performs at most 312 · 10¹² of them a second, so a single A100 would need 32 years.
-# Take 1,024 of them, and you should be done in 11 days.
+# An A100 performs up to 312 · 10¹² of them a second.
+# If 1,024 A100s did nothing but compute at that speed, they would be done in 11 days.
 #
-# You won't be. [Narayanan and others](https://arxiv.org/abs/2104.04473) estimate 34 days for this network on 1,024 A100s.
+# [Narayanan and others](https://arxiv.org/abs/2104.04473) estimate 34 days for this network on 1,024 A100s.
 # Where do the other 23 days go?
-# More than eight of them go into computing things a second time, to save memory. {Lesson:stages} explains why.
-# The others are lost because no device reaches its peak, and because devices wait for one another's data.
+# In more than eight of them, the devices compute things a second time, to save memory. {Lesson:stages} explains why.
+# The rest is lost because no device computes at full speed all the time, and because devices wait for one another's data.
 #
 # How long they wait depends on how you share out the work.
-# You would like to know that *before* you rent a thousand devices.
-# So our question is: *how long does a training step take on devices that we don't have?*
+# You would like to know that before you rent a thousand devices. So our question is:
+# *how long does a training step take on devices that we don't have?*
 #
 # **After this lesson you can**
 #
-# - calculate how long an all-reduce takes, inside a node and between nodes;
-# - add up the time and the memory of a training step, for any number of devices;
+# - estimate how long a training step takes on many devices, and whether it fits into their memory;
+# - decide when to split a network over more devices, and when to add replicas;
 # - write a planner that finds the fastest way to share out the work, and compare it with a published run.
 #
-# **Time:** 35 minutes.
+# **Time:** 30 minutes.
 # **You need to know:** the ring ({lesson:all_reduce}), what a transformer block exchanges ({lesson:transformer_block}),
 # micro-batches ({lesson:large_trainings}), and the 16 bytes of a parameter ({lesson:zero_and_fsdp}).
 
@@ -36,10 +36,11 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## Start at the end
 #
 # Somebody gives you 64 A100s to train a transformer of 18 billion parameters. How do you share out the work?
-# If the network fits, you can give every device a complete copy and different examples.
-# Otherwise two, four or eight devices can share a copy between them, by tensor parallelism.
 #
-# The explorer below tries every mesh of data and tensor parallelism, and every size of micro-batch.
+# With data parallelism, every device holds the whole network and takes examples of its own.
+# With tensor parallelism, several devices hold one copy of the network between them. You can also combine the two.
+#
+# The explorer below tries all combinations, and all sizes of micro-batch.
 # It drops the plans that don't fit into memory, and shows you the fastest of the others:
 
 # %% start tags=["modelled"]
@@ -49,42 +50,41 @@ TensorAndDataExplorer()
 
 # %% start-read [markdown]
 # Its mesh is `batch` 8 × `model` 8.
-# Along `model`, eight devices share one copy of the network: its heads, its hidden units and its vocabulary.
+# Along `model`, eight devices share one copy of the network.
 # Along `batch`, there are eight such groups, and each takes an eighth of the examples.
 #
-# The upper bar is time: a step takes 13.7 s, and the devices compute for 11.4 s of them. The rest goes into communication, most of it over `model`.
-# The lower bar is memory: a device uses 70.2 of its 80 GB.
-# And the curve shows the time of a step on fewer devices, and on more. At first, doubling the devices halves the time. Later it doesn't: 4,096 devices are 64 times as many as 64, but only 28 times as fast.
+# The upper bar says how long a step takes: 13.7 s. It has three parts.
 #
-# No A100 ran for this. The explorer calculates all these times, and soon you will, too.
+# - *Computing* takes 11.4 s.
+# - *All-reduces over `model`* take 1.96 s. They add up activations.
+# - *All-reduces over `batch`* take 0.34 s. They add up gradients.
 #
-# First make it harder. Choose the largest network and 4,096 H100s.
-# Over how many devices does the fastest plan spread one copy of the network? And how much of the step do those devices spend computing?
-# Write down the devices and the seconds. Near the end of the lesson you will know where both come from.
+# The lower bar says how much memory a device uses: 70.2 of its 80 GB.
 #
-# By then you will have a *planner* of your own. It has to know how long an all-reduce takes, which all-reduces a step makes,
-# how long the devices compute, and whether a plan fits into memory.
-# Then it tries all plans and picks the fastest, just as the explorer does.
+# No A100 ran for this. The explorer calculates these numbers, and in this lesson you calculate them, too.
+# In the end you have a *planner* that tries all plans and finds the fastest, just as the explorer does.
+# It is simpler than the explorer, so its numbers are slightly different.
+# The four techniques that are switched off here come later: stages and recomputation in {lesson:stages}, ZeRO and overlap in {lesson:which_plan}.
 #
-# You will see every line of it, and write two of its functions, so it is simpler than the explorer, and its numbers aren't quite the same.
-# Where that matters, a note says why.
-# Four techniques of the explorer are switched off here. Stages and recomputation come in {lesson:stages}, ZeRO and overlap in {lesson:which_plan}.
+# Now look at the curve. It shows how long a step takes on other numbers of devices.
+# At first, twice as many devices take half the time. Later they don't:
+# 4,096 devices are 64 times as many as 64, but only 28 times as fast. Your planner will show you why.
 
 # %% ring-text [markdown]
 # ## How long does an all-reduce take?
 #
-# Each message costs time in two ways, as you know from {lesson:all_reduce}.
-# Before its first byte arrives, you wait for the latency $\alpha$.
+# You know from {lesson:all_reduce} that a message costs time in two ways.
+# First you wait for the latency $\alpha$, until its first byte arrives.
 # Then its bytes go through the link, at the bandwidth $\beta$.
-# Estimating a transfer from these two numbers is called the *alpha–beta model*.
+# An estimate that uses only these two numbers is called the *alpha–beta model*.
 #
-# Eight devices in a *ring* cut the payload into eight chunks. Each chunk goes round the ring almost twice:
+# In a *ring* of eight devices, the payload is cut into eight chunks. A chunk goes round the ring almost twice:
 # once to be added up, and once to bring the total to every device.
-# That makes 14 messages, and each has to wait for the one before it.
+# That takes 14 messages, and each has to wait for the one before it.
 #
-# In a *tree*, sums go up to the root, and the total comes down again.
-# With eight devices, only six messages must follow one another: three up and three down.
-# NCCL, NVIDIA's library, runs two trees at the same time, each with half of the payload. This is called a **double binary tree**.
+# In a *tree*, sums go up to the root, and then the total comes down.
+# Among eight devices, only six messages must follow one another: three up and three down.
+# NVIDIA's library NCCL runs two trees at the same time, each with half of the payload. This is called a **double binary tree**.
 #
 # Here are the ring and the two trees. Press *Forward*, and watch the two counters:
 
@@ -93,24 +93,11 @@ from lessons.scale.how_long.rings_and_trees import ring_beside_tree
 
 ring_beside_tree()
 
-# %% note-trees [markdown]
-# Why two trees, and where does NCCL run them?
-#
-# In a single tree, half of the devices are leaves. A leaf has only one neighbor, so much of its bandwidth would be idle.
-# With two trees, a device that is a leaf in one is an inner device in the other. So all of them are kept busy.
-#
-# NCCL also cuts each half of the payload into small chunks, and a device passes one on while it receives the next.
-# This is called *pipelining*. Without it, you would pay for all the bytes again at every level of the tree.
-#
-# NCCL's trees connect nodes. Inside each node, the devices form a chain.
-# For small payloads, NCCL uses other protocols, with less latency. So our formulas are only estimates.
-# At payloads of about 1 MB, for example, NCCL reckons that a tree gets around half of the bandwidth.
-
 # %% links-text [markdown]
 # Fourteen messages in a row, against six! How many milliseconds is that?
 #
-# It depends on the links. We take A100s, eight to a node. Each has its own network adapter, for the messages that leave the node.
-# {Lesson:all_reduce} gave numbers for such links. They are close to the figures that NCCL itself uses when it chooses between a ring and a tree:
+# That depends on the links. We take A100s, eight to a node. Each A100 has a network adapter of its own, for the messages that leave the node.
+# Here are the numbers of {lesson:all_reduce} for such links:
 
 # %% links
 from dataclasses import dataclass
@@ -126,12 +113,12 @@ INSIDE = Link(240e9, 3.4e-6)  # between two A100s in one node
 BETWEEN = Link(25e9, 14e-6)  # from an A100 to another node
 
 # %% formulas-text [markdown]
-# Now the two times. With $n$ devices and a payload of $S$ bytes, a ring sends $2(n-1)$ messages in a row.
-# Each of them carries one chunk, which is $S/n$ bytes:
+# Say that $n$ devices have a payload of $S$ bytes each.
+# In a ring, $2(n-1)$ messages follow one another, and each of them carries a chunk of $S/n$ bytes:
 #
 # $$T_\text{ring} = 2(n-1)\left(\alpha + \frac{S}{n\beta}\right)$$
 #
-# In the two trees, only $2\log_2 n$ messages follow one another. And each device sends about twice the payload, as in a ring:
+# In the two trees, $2\log_2 n$ messages follow one another. Together, a device sends about twice the payload, just as in a ring:
 #
 # $$T_\text{tree} = 2\,\alpha\log_2 n + \frac{2S}{\beta}$$
 
@@ -151,7 +138,7 @@ def tree_seconds(devices, num_bytes, link):
 
 
 # %% ring-run-text [markdown]
-# How long do eight A100s in one node take for a small payload, and for a large one?
+# Eight A100s in one node add up a small payload, and then a large one. How long does each take?
 
 # %% ring-run tags=["modelled"]
 small = ring_seconds(8, 8e3, INSIDE)
@@ -161,31 +148,31 @@ print(f"8 GB: {1000 * large:.1f} ms")
 
 # %% ring-read [markdown]
 # The second payload is a million times as large as the first. It takes only some 1,200 times as long.
-# The small all-reduce spends its time on latency, 14 times 3.4 µs. The large one spends its time on bytes.
+# With the small payload, nearly all the time is latency, 14 times 3.4 µs. With the large one, nearly all the time goes into the bytes.
 #
-# Let's stay with small payloads, and go to many devices.
+# So with a small payload, the number of messages is what counts, and it grows with the number of devices. Let's take 512.
 
 # %% predict-tree [markdown]
-# 512 devices form one ring, and each of its links has the bandwidth and latency of a link between nodes (25 GB/s, 14 microseconds).
-# An all-reduce of 1 MB then takes 14.4 milliseconds.
-# How many milliseconds does it take in a double binary tree? (The base-2 logarithm of 512 is 9.)
+# 512 devices form one ring. All its links are like those between nodes: 25 GB/s, and a latency of 14 microseconds.
+# An all-reduce of 1 MB takes 14.4 milliseconds in this ring.
+# How many milliseconds does it take in a double binary tree with the same links? (The base-2 logarithm of 512 is 9.)
 #
 # - [x] `0.33`
-#   Nine messages up and nine down must follow one another: 18 latencies make 0.25 milliseconds, and twice the payload takes 0.08.
-#   In the ring, 1,022 messages of 2 kB must follow one another, and nearly all of its time is latency.
+#   Nine messages up and nine down must follow one another. Their 18 latencies make 0.25 milliseconds, and twice the payload takes 0.08.
+#   In the ring, 1,022 messages follow one another. Each carries only 2 kB, so nearly all the time is latency.
 # - [ ] `7.2`
 #   That is half the time of the ring. But the ring waits for 1,022 latencies, and the tree only for 18.
 # - [ ] `14.4`
-#   In both, about twice the payload does go through each device. But at 1 MB it is the latency that matters.
+#   A device does send about as many bytes in the tree as in the ring. But at 1 MB, it is the latency that counts.
 # - [ ] `28.8`
-#   With a huge payload, both would take about as long. At 1 MB it is the latency that matters, and the tree has fewer messages in a row.
+#   The tree needs fewer messages in a row than the ring. At 1 MB, that makes it faster.
 
 # %% reveal-tree
 milliseconds = 1000 * tree_seconds(512, 1e6, BETWEEN)
 reveal("how_long-tree", round(milliseconds, 2))
 
 # %% curves-text [markdown]
-# The tree is more than forty times as fast. Is that so for every payload?
+# The tree is more than forty times as fast. Is it faster for every payload?
 # Here are rings and trees between nodes, for payloads from 1 kB to 10 GB:
 
 # %% curves
@@ -205,22 +192,20 @@ time_against_payload(ring_between, tree_between)
 # %% curves-read [markdown]
 # Every curve is flat on the left and climbs on the right.
 #
-# - *On the left*, only the latency matters. A ring takes $2(n-1)\,\alpha$, so every device that you add makes it slower. The trees are far ahead.
-# - *On the right*, only the bytes matter. By our formulas, both take about $2S/\beta$, *however many devices there are*. The ring sends slightly fewer bytes, so it wins in the end.
+# - *On the left*, only the latency counts. With every device that you add, a ring gets slower. The trees are far ahead.
+# - *On the right*, only the bytes count. By our formulas, an all-reduce then takes about $2S/\beta$, *however many devices there are*.
+#   The ring sends slightly fewer bytes than the trees, so in the end it is a little faster.
 #
-# With 8 devices, the ring is faster from about 11 MB on. With 512 devices, the tree still leads at 10 GB.
-# So take trees for small payloads and rings for large ones. And the more devices you have, the bigger a payload must be to count as large.
-#
-# The flat part has another lesson: an all-reduce of 100 kB takes about as long as an all-reduce of one byte.
-# So a few large all-reduces are better than many small ones.
+# So take trees for small payloads, and rings for large ones.
+# What is large depends on the number of devices. With 8 devices, the ring is faster from about 11 MB on. With 512, the trees still lead at 10 GB.
 
 # %% levels-text [markdown]
 # ## Two levels
 #
 # So far, all links were alike. But the links inside a node are about ten times as fast as those between nodes.
-# A single ring through all 512 devices wastes them. It leaves each node through a single adapter, and the other seven adapters are idle.
+# One ring through all 512 devices can't use that. It leaves each node through a single adapter, and the other seven adapters are idle.
 #
-# A *hierarchical* all-reduce uses all eight of them, in three moves. Here they are for two nodes of four devices:
+# A *hierarchical* all-reduce uses all eight adapters. It has three moves. Here they are for two nodes of four devices:
 
 # %% levels-picture
 from lessons.scale.how_long.rings_and_trees import two_levels
@@ -229,15 +214,15 @@ two_levels()
 
 # %% levels-read [markdown]
 # 1. *Inside each node*, a reduce-scatter. Each device ends up with one piece of its node's sum.
-# 2. *Between the nodes*, an all-reduce for each piece. A device adds its piece to the same piece in the other nodes.
+# 2. *Between the nodes*, an all-reduce of each piece. A device adds its piece to the same piece in the other nodes.
 # 3. *Inside each node*, an all-gather. Now every device has all pieces.
 #
-# So over the slow links, a device adds up only *its own piece*. With eight devices in a node, a piece is an eighth of the payload.
-# Taken together, the first and third moves cost exactly what a ring all-reduce inside the node costs.
+# So over the slow links, a device sends only *its own piece*. With eight devices in a node, that is an eighth of the payload.
+# The first and the third move together are a ring all-reduce inside the node, and they take just as long.
 #
-# **Exercise 1.** Write `all_reduce_seconds(per_node, nodes, num_bytes, inside, between)`.
+# **Exercise 1.** Write `all_reduce_seconds(per_node, nodes, num_bytes, inside, between)`. It returns how long a hierarchical all-reduce takes.
 #
-# - There are `nodes` nodes, and `per_node` devices in each. Each device has a payload of `num_bytes`.
+# - There are `nodes` nodes with `per_node` devices each. Each device has a payload of `num_bytes` bytes.
 # - `inside` and `between` are links, such as `INSIDE` and `BETWEEN`.
 # - Inside the nodes, take a ring. Between them, take a ring or a tree, whichever is faster.
 
@@ -257,7 +242,7 @@ def all_reduce_seconds(per_node, nodes, num_bytes, inside, between):
 check("how_long-levels", all_reduce_seconds)
 
 # %% levels-run-text [markdown]
-# How long do 512 devices take to add up 1 GB, first in one ring, and then on two levels?
+# 512 devices add up 1 GB. How long does that take in one ring, and how long on two levels?
 
 # %% levels-run tags=["modelled"]
 from course_lib import yours_or_ours
@@ -271,25 +256,31 @@ print(f"two levels: {1000 * on_two_levels:.0f} ms")
 
 # %% levels-run-read [markdown]
 # Two levels are five times as fast as one ring, because all eight adapters of a node send at the same time.
-# They aren't eight times as fast, because the moves inside the nodes take 7 of the 18 ms.
+# They aren't eight times as fast, because the moves inside the nodes take time, too.
 
-# %% note-rings [markdown]
-# How does NCCL use all the adapters?
+# %% note-nccl [markdown]
+# What does NCCL really do?
 #
-# It can do so without two levels: it runs several rings at once, each through a different adapter.
-# For 1 GB on 512 devices, eight rings take 24 ms if every message costs 14 µs, but only 15 ms if messages inside a node cost 3.4 µs.
+# NCCL has another way to use all the adapters: it runs several rings at once, each through a different adapter.
+# By our formula, they take 15 to 24 ms for 1 GB on 512 devices. It depends on how much latency we count inside a node.
+#
+# Its trees connect nodes, and inside a node the devices form a chain. It runs two of them, because half of the devices in a tree are leaves.
+# A leaf has only one neighbor, so much of its bandwidth is idle. But the leaves of one tree are inner devices of the other.
+#
+# For small payloads, NCCL uses other protocols, with less latency. At about 1 MB, it expects a tree to get around half of the bandwidth.
+# So our formulas are only estimates.
 
 # %% predict-node [markdown]
-# The eight devices of a node add up 1 GB. Then sixteen devices do, in two nodes, with a hierarchical all-reduce.
+# The eight devices of a node add up 1 GB. Then sixteen devices, in two nodes, add up 1 GB with a hierarchical all-reduce.
 # A link carries 240 GB/s inside a node, and 25 GB/s between nodes.
-# How many times as long do the sixteen take as the eight?
+# Compare the sixteen devices with the eight: how many times as long do they take?
 #
 # - [ ] `1.0`
 #   In one ring, sixteen devices send hardly more than eight. But here an eighth of the payload leaves the node, at a tenth of the speed.
 # - [x] `1.7`
-#   Inside the nodes nothing changes. There a device sends 1.75 times the payload.
-#   In addition, each device now sends an eighth of the payload to the other node. That is a fourteenth of 1.75, but the link is about ten times as slow.
-#   So the second node adds 0.7 of the time that a node takes inside.
+#   Inside the nodes nothing changes: a device sends 1.75 times the payload.
+#   It also sends an eighth of the payload to the other node. That is a fourteenth as much, but over a link that is about ten times as slow.
+#   So the second node adds about 0.7 of the time.
 # - [ ] `2.0`
 #   There are twice as many devices, but what each of them sends doesn't double.
 # - [ ] `10`
@@ -301,8 +292,8 @@ sixteen = all_reduce(8, 2, 1e9, INSIDE, BETWEEN)
 reveal("how_long-node", round(sixteen / eight, 1))
 
 # %% node-read [markdown]
-# Now you can answer the question that {lesson:transformer_block} left open. There, a step made 320 all-reduces of 134 MB, over eight devices.
-# Here is how long they take over eight devices, and over sixteen:
+# {Lesson:transformer_block} left a question open. There, a step made 320 all-reduces of 134 MB over eight devices. How long do these take?
+# Here is the answer, and below it the time for sixteen devices:
 
 # %% block tags=["modelled"]
 for nodes in [1, 2]:
@@ -310,10 +301,9 @@ for nodes in [1, 2]:
     print(f"{8 * nodes:2} devices: {320 * one:.2f} s")
 
 # %% block-read [markdown]
-# They take a third of a second in one node, and more than half a second in two.
-#
-# So says the formula. Here it is for 256 MB on H100s, eight to a node (371 and 50 GB/s).
-# Beside it are times that follow from bandwidths measured for the [Ultra-Scale Playbook](https://huggingface.co/spaces/nanotron/ultrascale-playbook):
+# In two nodes, they take more than half a second instead of a third. But is the formula right?
+# For the [Ultra-Scale Playbook](https://huggingface.co/spaces/nanotron/ultrascale-playbook), the bandwidth of all-reduces was measured on H100s, eight to a node.
+# The times in the last column follow from it, for a payload of 256 MB. Our formula takes 371 GB/s inside a node and 50 GB/s between nodes:
 #
 # | H100s | formula | measured |
 # | ---: | ---: | ---: |
@@ -329,13 +319,12 @@ for nodes in [1, 2]:
 # You found the rule in {lesson:transformer_block}: an all-reduce completes a sum whose terms are split over devices.
 # On a mesh of `batch` and `model`, a step has two kinds of such sums:
 #
-# - *Activations.* `model` splits the heads and the hidden units. So every block takes four all-reduces over `model`:
-#   two in the forward pass, of activations, and two in the backward pass, of their gradients.
-#   All four have the same size, and they come in every micro-batch.
-# - *Gradients of weights.* `batch` splits the examples. So the gradient of every weight takes an all-reduce over `batch`.
+# - *Activations.* `model` splits the heads and the hidden units, so every block makes four all-reduces over `model`.
+#   Two belong to the forward pass and two to the backward pass, and all have the same size. They come with every micro-batch.
+# - *Gradients of weights.* `batch` splits the examples, so the gradients need an all-reduce over `batch`.
 #   It comes once a step, because each device first adds up its own gradients over all micro-batches.
 #
-# Let's work this out for the network of the explorer. It has 40 blocks, and 48 heads in each:
+# Let's calculate both for the network of the explorer. It has 40 blocks, with 48 heads in each:
 
 
 # %% network
@@ -353,13 +342,12 @@ network = Network(blocks=40, width=6144, heads=48)
 
 # %% plan-text [markdown]
 # Next comes the plan. On the explorer's mesh, eight devices together hold one copy of the network.
-# Such a group is a **data-parallel replica**. In {lesson:strategies} a replica was a single device, and now it is a group of them.
-# From here on, `tensor` is the number of devices in a replica, and `data` is the number of replicas. Papers write $t$ and $d$ for them.
-# So `tensor` is the size of `model`, and `data` is the size of `batch`.
+# Such a group is a **data-parallel replica**. In {lesson:strategies}, a replica was a single device.
 #
-# In a step, a replica takes one micro-batch after another. So a plan needs two more numbers:
-# how many examples are in a micro-batch, the **micro-batch size**, and how many micro-batches there are.
-# These four numbers are all that this `Plan` holds:
+# `tensor` is the number of devices in a replica, and `data` is the number of replicas. These are the sizes of `model` and `batch`; papers call them $t$ and $d$.
+#
+# A replica takes one micro-batch after another. So a plan also says how many examples a micro-batch has, its **micro-batch size**,
+# and how many micro-batches each replica takes in a step:
 
 
 # %% plan
@@ -374,10 +362,11 @@ class Plan:
 plan = Plan(data=8, tensor=8, examples=2, microbatches=32)
 
 # %% machine-text [markdown]
-# A step has 8 replicas × 32 micro-batches × 2 examples, which is 512 examples.
-# A micro-batch has only 2 examples because of memory; we'll come to that.
+# 8 replicas × 32 micro-batches × 2 examples make 512 examples in a step.
+# Why only 2 examples in a micro-batch? Because of memory; we'll come to that.
 #
-# Which of these devices share a node? The devices of a node have consecutive numbers, and so have the devices of a replica.
+# How long an all-reduce takes depends on where its devices are.
+# The devices of a node have consecutive numbers, and so have the devices of a replica.
 # Here are two nodes, for three values of `tensor`:
 
 # %% machine-picture
@@ -386,14 +375,14 @@ from lessons.scale.how_long.step_pictures import nodes_of
 nodes_of([2, 8, 16])
 
 # %% machine-read [markdown]
-# Look at the colors first. They show who adds up activations.
-# If `tensor` is 2 or 8, a replica stays inside a node, and so do its activations. If `tensor` is 16, a replica fills two nodes, and its activations have to leave the node.
+# Devices of one color are a replica, and they add up activations.
+# If `tensor` is 2 or 8, a replica fits into a node. If `tensor` is 16, it fills two nodes, and its activations have to leave the node.
 #
-# The thick edges show who adds up gradients with device 0: one device of each replica.
-# If `tensor` is 2, four of them share each node. If `tensor` is 8, all of them are in different nodes.
+# The devices with thick edges, one of each replica, add up gradients with device 0.
+# If `tensor` is 2, four of them share each node. If `tensor` is 8, each is in a node of its own.
 #
-# So for each kind of all-reduce, you need two numbers: how many devices of the group are in each node, and over how many nodes the group is spread.
-# Say that a node has room for `room` of them:
+# So for each kind of all-reduce we need two numbers: how many of its devices are in each node, and how many nodes there are.
+# `spread` returns both. Its argument `room` says how many of these devices fit into one node:
 
 # %% machine
 NODE = 8  # devices in a node
@@ -410,18 +399,12 @@ for tensor in [2, 8, 16]:
     per_node, nodes = spread(tensor, NODE)
     print(f"tensor {tensor:2}: {per_node} in each node, nodes: {nodes}")
 
-# %% note-spread [markdown]
-# Why a greatest common divisor?
-#
-# `all_reduce` needs equally many devices in each node. For powers of two and for multiples of eight, the greatest common divisor says how many they are.
-# For other numbers, it is an approximation. Take twelve devices: really, eight of them are in one node and four in another.
-# `spread(12, 8)` puts four into each of three nodes.
-
 # %% a100-text [markdown]
-# The planner still has to know the machine: how fast it computes, how much memory it has, and its links.
+# The planner also has to know the machine: how fast a device computes, how much memory it has, and its links.
 #
 # An A100 has a peak of 312 · 10¹² FLOPs a second, but no training run reaches the peak. We take 52 % of it.
-# This is the only number in the planner that we *fitted*. We chose it so that the finished planner of {lesson:stages} comes within 2 % of one published run of this very network, on 256 A100s.
+# This is the only number in the planner that we *fitted*.
+# With it, the finished planner of {lesson:stages} comes within 2 % of a published run of this very network, on 256 A100s.
 
 
 # %% a100
@@ -437,8 +420,8 @@ PEAK_SHARE = 0.52  # fitted to one run
 A100 = Machine(PEAK_SHARE * 312e12, 80e9, INSIDE, BETWEEN)
 
 # %% one-text [markdown]
-# Now for the activations. A micro-batch has 2 × 2,048 tokens. Each token has 6,144 features, and in mixed precision a feature takes 2 bytes.
-# So one all-reduce carries 50 MB. How long does it take?
+# How long does one all-reduce of activations take? A micro-batch has 2 × 2,048 tokens. Each token has 6,144 features, and in mixed precision a feature takes 2 bytes.
+# That makes 50 MB:
 
 
 # %% one tags=["modelled"]
@@ -469,11 +452,11 @@ print(f"a micro-batch: {activations:.3f} s")
 print(f"32 of them:    {32 * activations:.2f} s")
 
 # %% exchange-read [markdown]
-# A step makes 5,120 of these all-reduces, and they take 2.1 s.
+# A step makes 5,120 of these all-reduces, and together they take 2.1 s.
 #
-# Next come the gradients. A device has one for each parameter that it holds, so we count those.
-# A block has 12 · width² parameters: 4 · width² in attention, and 8 · width² in the dense layers, which papers call the MLP.
-# In addition, there is the embedding of the vocabulary. A replica divides all of them among its `tensor` devices:
+# Next come the gradients. A device has one for each parameter that it holds, so we count its parameters.
+# A block has 12 · width² of them: 4 · width² in attention, and 8 · width² in the dense layers, which papers call the MLP.
+# The embedding of the vocabulary comes on top. The `tensor` devices of a replica share all of these:
 
 
 # %% parameters
@@ -487,9 +470,10 @@ parameters = parameters_held(network, plan)
 print(f"{parameters / 1e9:.1f} · 10⁹")
 
 # %% gradients-text [markdown]
-# These 2.3 billion gradients take 2 bytes each, and a device adds them up with its partners.
-# Its partners are one device from each replica, so a node holds as many of them as it holds replicas.
-# In our plan that is a single one, because a replica fills its node. If a replica is larger than a node, it is still one, and `max` takes care of that:
+# A device holds 2.3 billion gradients of 2 bytes each. It adds them up with one device from each of the other replicas.
+#
+# How many of these devices share a node? As many as there are replicas in it. In our plan that is one, because a replica fills its node.
+# If a replica is larger than a node, it is also one; `max` takes care of that:
 
 
 # %% gradients tags=["modelled"]
@@ -510,22 +494,20 @@ gradients = gradient_seconds(network, A100, plan)
 print(f"{gradients:.2f} s")
 
 # %% gradients-read [markdown]
-# All 4.6 GB leave the node, and yet they take only 0.32 s.
-# Each all-reduce of activations is far smaller, and it stays in the node, on links that are ten times as fast.
-# But there are 5,120 of them, and together they take more than six times as long as the gradients.
+# All 4.6 GB leave the node, and yet they take only 0.32 s. The activations take more than six times as long.
+# One all-reduce of activations is far smaller, and it stays on the fast links inside the node. But there are 5,120 of them.
 #
-# In all, a device communicates for 2.4 s in each step. Whether that is a lot depends on how long it computes.
+# In all, a device communicates for 2.4 s in each step. Is that a lot? It depends on how long the device computes.
 
 # %% note-others [markdown]
 # What do we leave out?
 #
-# We leave out the all-reduces of the logits, of the loss and of the embedding. They come once for the whole network, and not once for each block.
-#
-# We also count the matrix of the embedding only once, though the logits need a matrix of the same size.
-# Many networks use one matrix for both, and the published networks below are counted like that, too.
-#
-# Our gradients take 2 bytes each. Megatron-LM, for example, keeps the gradients of bfloat16 weights in float32, and adds them up like that.
-# Then a parameter takes 18 bytes of memory, and its gradient 4 bytes in an all-reduce.
+# - *Some all-reduces*: those of the logits, of the loss and of the embedding. They come only once for the whole network, not once for each block.
+# - *A second matrix of the vocabulary*, for the logits. Many networks use that of the embedding for both, and the published network below is counted like that, too.
+# - *Gradients in float32.* Megatron-LM, for example, keeps and adds them up in float32 even for bfloat16 weights.
+#   Then a parameter takes 18 bytes of memory, and its gradient 4 bytes in an all-reduce.
+# - *Nodes that are filled unequally.* `spread` takes the greatest common divisor, so that each node gets the same number of devices.
+#   Twelve devices are really eight in one node and four in another; `spread(12, 8)` puts four into each of three nodes.
 
 # %% arithmetic-text [markdown]
 # ## How long do the devices compute?
@@ -533,11 +515,11 @@ print(f"{gradients:.2f} s")
 # Follow one token through the forward pass. It takes part in three kinds of products:
 #
 # - *With the weights of each block.* Every weight takes one multiplication and one addition, which is 2 FLOPs.
-# - *In attention*, where its query meets 2,048 keys, and its attention weights meet 2,048 values.
-# - *With the unembedding*, also called the LM head, which makes a logit for each of the 51,200 tokens of the vocabulary.
+# - *In attention.* The token's query is multiplied by 2,048 keys, and its attention weights by 2,048 values.
+# - *With the unembedding*, also called the LM head. It makes a logit for each of the 51,200 tokens of the vocabulary.
 #
-# In the backward pass, each product costs two more: one for the gradient of each of its factors.
-# So the backward pass takes twice the FLOPs of the forward pass, and both together take three times as many:
+# For each of these products, the backward pass has two: one for the gradient of each factor.
+# So it takes twice the FLOPs of the forward pass, and both together take three times as many:
 
 
 # %% arithmetic tags=["modelled"]
@@ -580,7 +562,7 @@ step_over_time(compute, activations, 32, gradients)
 
 # %% step-read [markdown]
 # A step takes 14.2 s. For 2.4 s of it, no device is computing.
-# The picture draws all the all-reduces of a micro-batch in one piece, though in fact each block has its own four.
+# (The picture draws all the all-reduces of a micro-batch in one piece. In fact, each block has its own four.)
 #
 # Does the explorer agree?
 
@@ -597,24 +579,22 @@ steps_beside({"explorer": explored, "planner": planned})
 
 # %% beside-read [markdown]
 # It does. With a few short functions, your step comes within 4 % of the explorer's, and no part of it is more than 9 % off.
+# But the explorer only calculates, just as you do. At the end of the lesson, we compare your planner with a measured step.
 
 # %% note-shares [markdown]
-# Why don't the two agree completely, and what are 45, 52 and 57 %?
+# Why don't the two agree completely?
 #
-# All three percentages are shares of the devices' peak. You meet them in different places:
+# Your planner computes at 52 % of the peak, which was fitted to one published run.
+# The explorer computes its matrix products at 57 %, which was fitted to another run, and it also counts the time in which a device reads and writes its own memory.
+# The explorer's micro-batches are larger, too, and it counts the second matrix of the vocabulary.
 #
-# - *52 %* is how fast your planner computes. It was fitted to one published run.
-# - *57 %* is how fast the explorer computes its matrix products. It was fitted to another run.
-#   On top of that, the explorer counts the time in which a device reads and writes its own memory.
-# - *45 %* is what the explorer prints for its plan. It is measured over the *whole step*, communication included.
-#   Papers call this the **model FLOPs utilization** (MFU). For your planner's step it is 43 %.
-#
-# There are two smaller differences. The explorer's micro-batches are larger, and it also counts the second matrix of the vocabulary.
+# The 45 % that the explorer shows are something else: a share of the *whole step*, communication included.
+# Papers call it the **model FLOPs utilization** (MFU). For your planner's step it is 43 %.
 
 # %% fit-heading [markdown]
 # ## Does it fit?
 #
-# Look at the plan once more. Our replica has eight devices. With two, the activations would take less time. So why eight?
+# Our replica has eight devices. With two, the all-reduces of activations would take less time. So why eight?
 #
 # The reason is memory. Each parameter takes 16 bytes, as you know from {lesson:zero_and_fsdp}.
 # For the 2.3 billion parameters of a device, that makes:
@@ -630,8 +610,8 @@ print(f"{state / 1e9:.1f} GB")
 # [Korthikanti and others](https://arxiv.org/abs/2205.05198) have worked out how many bytes they take:
 #
 # - A block keeps 34 bytes for every feature of every token.
-#   Tensor parallelism splits 24 of these bytes among its devices. The other 10 stay on each device.
-# - Attention keeps 5 bytes for every pair of tokens, in each head. Tensor parallelism splits the heads.
+#   Tensor parallelism splits 24 of these bytes among the devices of a replica. The other 10 stay on each device.
+# - Attention also keeps 5 bytes for every pair of tokens, in each head. Tensor parallelism splits the heads.
 #
 # The logits come on top, once for the whole network. Here is the sum for our micro-batch of two examples:
 
@@ -654,8 +634,8 @@ def activation_bytes(network, plan):
 print(f"{activation_bytes(network, plan) / 1e9:.1f} GB")
 
 # %% held-text [markdown]
-# So a device holds 36.9 GB for its parameters and 23.2 GB of activations. That fits into 80 GB.
-# Could a micro-batch be larger? Here are one, two and four examples, with the line at 80 GB:
+# So a device holds 36.9 GB for its parameters, and 23.2 GB of activations. That fits into 80 GB.
+# Could a micro-batch be larger? Here are one, two and four examples, with a line at 80 GB:
 
 
 # %% held
@@ -680,21 +660,20 @@ for examples in [1, 2, 4]:
 plans_against_memory(rows, A100.memory)
 
 # %% held-read [markdown]
-# With four examples, a device would need 83.3 GB. So two is the most, and that is why our plan has two.
+# Four examples would need 83.3 GB. So two is the most, and that is why our plan has two.
 
 # %% note-activations [markdown]
 # Then how can the explorer take eight?
 #
-# Its activations for eight examples take up 32.5 GB, which is 4 GB for each. Ours take up 11.6 GB for each. There are two reasons:
+# It needs only about 4 GB of activations for an example, and your planner needs 11.6 GB.
+# The explorer's network has no dropout, but the 34 bytes and the 5 bytes include what dropout has to keep.
+# The explorer also splits the other 10 bytes, by sequence parallelism. {Lesson:transformer_block} has a note on it.
 #
-# - The explorer's network has no dropout. The 34 bytes and the 5 bytes include what dropout has to keep.
-# - The explorer also uses sequence parallelism, which splits the other 10 bytes as well. {Lesson:transformer_block} has a note on it.
-#
-# So your planner will drop some plans that fit in the explorer.
+# So your planner drops some plans that fit in the explorer.
 
 # %% sizes-text [markdown]
-# Now you can see why a replica takes eight devices. Here are five meshes, with one example at a time.
-# Each label has the time of a step:
+# Back to the eight devices of a replica. Here are five meshes, with one example in each micro-batch.
+# The labels say how long a step takes:
 
 # %% sizes tags=["modelled"]
 rows = []
@@ -708,19 +687,20 @@ for tensor in [1, 2, 4, 8, 16]:
 plans_against_memory(rows, A100.memory)
 
 # %% sizes-read [markdown]
-# Read the labels from top to bottom: each step is slower than the one above it.
-# With the whole network on every device, a step would take only 12.4 s. But each device would have to hold 353 GB.
-# The first plan that fits has `tensor` 8. With `tensor` 16 there is plenty of room, but now all activations leave the node,
-# and a step takes 19.8 s instead of 14.5 s.
+# From top to bottom, the bars get shorter and the steps get longer.
+#
+# With the whole network on every device, a step would be fastest. But each device would have to hold 353 GB.
+# The first plan that fits has `tensor` 8. With `tensor` 16 there is plenty of room, but all activations leave the node, and a step takes 19.8 s instead of 14.5 s.
 #
 # So on 64 devices, *split the network over as many devices as memory demands, and no more*.
-# All remaining devices go to data parallelism.
+# Use the remaining devices for more replicas.
 #
 # ## When are there too many devices?
 #
-# More devices then mean more replicas, and at some point another replica hardly helps.
-# To find that point, keep the network, the batch and `tensor` 8, and add replicas. More devices for the same batch: papers call this *strong scaling*.
-# Here is how long the devices compute in a step, and how long their gradients take:
+# Suppose that you get more than 64 devices. By this rule, `tensor` stays at 8, and you add replicas.
+# The batch stays the same: papers call this *strong scaling*. At some point, another replica hardly helps.
+#
+# To find that point, compare how long the devices compute in a step with how long their gradients take:
 
 # %% crossing tags=["modelled"]
 from lessons.scale.how_long.step_pictures import (
@@ -747,17 +727,17 @@ compute_against_gradients(computing, adding_up, counts)
 
 # %% crossing-read [markdown]
 # With twice as many devices, each has half as many tokens, so it computes for half the time.
-# But each device has as many gradients as before, so their all-reduce takes about as long as before.
+# But it has as many gradients as before, so their all-reduce takes about as long as before.
 # At about 2,048 devices, the lines cross. Beyond that, the devices exchange gradients for longer than they compute: the step is communication-bound.
 #
-# So a replica needs a certain number of tokens in each step, or its devices mostly wait.
-# We call this number its **break-even batch**: at this many tokens, computing takes exactly as long as exchanging the gradients.
+# What matters is how many tokens a replica has in each step.
+# At a certain number of tokens, computing takes exactly as long as exchanging the gradients. We call this number the **break-even batch**.
 # You can work it out without the picture.
 
 # %% predict-break-even [markdown]
 # Replicas of eight A100s, each in a node of its own, train with data parallelism.
-# For each parameter that it holds, a device performs 6 FLOPs for each token, at 162 · 10¹² FLOPs a second.
-# Once a step, it also sends the 2 bytes of the parameter's gradient about twice, over a link of 25 GB/s.
+# For each parameter that it holds, a device performs 6 FLOPs for each token. It performs 162 · 10¹² FLOPs a second.
+# Once a step, it also sends the parameter's gradient, 2 bytes, about twice over a link of 25 GB/s.
 # For how many tokens in a replica does computing take as long as sending? Choose the nearest.
 #
 # - [ ] `40`
@@ -782,43 +762,25 @@ tokens = break_even_tokens(network, A100)
 reveal("how_long-break-even", 1000 * round(tokens / 1000))
 
 # %% break-even-why [markdown]
-# 4,100 tokens are two of our examples. With 512 examples, then, 256 replicas (the 2,048 devices of the picture) get two examples each, and already compute for less than half of each step.
-# That is the main reason why the explorer's curve bends. To use more devices well, you need a larger batch.
+# 4,100 tokens are two of our examples. On 2,048 devices, there are 256 replicas, and each gets two of the 512 examples: that is where the lines cross.
+# With more replicas, each gets less than that, and communication takes most of the step.
+# This is the main reason why the explorer's curve bends. To use more devices well, you need a larger batch.
 #
-# Do faster devices help? An H100 computes three times as fast as an A100, but its links between nodes are only twice as fast.
-# We have fitted nothing to an H100, so we assume that it also reaches 52 % of its peak:
-
-# %% h100
-H100 = Machine(
-    flops=PEAK_SHARE * 989e12,
-    memory=80e9,
-    inside=Link(371e9, 3.4e-6),
-    between=Link(50e9, 14e-6),
-)
-
-for name, machine in [("A100", A100), ("H100", H100)]:
-    tokens = break_even_tokens(network, machine)
-    print(f"{name}: {round(tokens, -2):,.0f}")
-
-# %% h100-read [markdown]
-# On H100s, a replica needs about three examples instead of two: its tokens take a third of the time, but its gradients take half, not a third.
-# And if all-reduces are as slow as the measured one on 512 H100s, it needs almost six times as many.
+# That is even more true for faster devices. The peak of an H100 is about three times that of an A100, but its links between nodes are only twice as fast.
+# If it reaches the same share of its peak, its break-even batch is about one and a half times as large.
+# And if all-reduces are as slow as the measured one on 512 H100s, it is almost six times as large again.
 
 # %% note-critical [markdown]
 # Isn't this called *critical batch size*?
 #
-# Some authors do call it that. But in {lesson:faster}, the critical batch size was something else:
-# the size of the whole batch beyond which more examples save hardly any steps
-# ([McCandlish and others](https://arxiv.org/abs/1812.06162)). It depends on the data and on the network, but not on the devices.
-#
-# You need both. The critical batch size says how large the whole batch should be at most.
-# The break-even batch says how large the share of a replica should be at least.
-# So the first, divided by the second, is about how many replicas are worth having.
+# Some authors do call it that. But in {lesson:faster}, the critical batch size was the size of the whole batch beyond which more examples save hardly any steps
+# ([McCandlish and others](https://arxiv.org/abs/1812.06162)). It doesn't depend on the devices.
+# Divide it by the break-even batch, and you know about how many replicas are worth having.
 
 # %% planner-text [markdown]
 # ## Your planner
 #
-# You have the time of a step, and its memory. A planner needs one thing more: the plans.
+# You can now calculate the time and the memory of any plan. A planner needs one thing more: a list of all plans.
 #
 # **Exercise 2.** Write `all_plans(network, devices, batch)`. It returns a list of all possible plans for
 # `devices` devices and a batch of `batch` examples. In each `Plan`,
@@ -877,15 +839,15 @@ for seconds, plan in found[:3]:
     print(f"{seconds:.1f} s  {plan}")
 
 # %% fastest-read [markdown]
-# Of 30 plans, 5 fit. The explorer found 9, because its activations are smaller. But the fastest plan has the mesh 8 × 8 in both.
+# Of 30 plans, 5 fit. The explorer found 9, because its activations are smaller. But both have the mesh 8 × 8 in their fastest plan.
 #
-# The second plan has the same mesh, with one example at a time. It makes twice as many all-reduces of half the size,
-# so it waits for twice as many latencies. The third has a replica on sixteen devices, and its activations leave the node.
+# The second plan has the same mesh, with one example in each micro-batch. It makes twice as many all-reduces, so it waits for twice as many latencies.
+# In the third plan, a replica has sixteen devices, and its activations leave the node.
 #
 # So the fastest plan has the smallest replicas that fit. Does that hold for any number of devices?
 
 # %% predict-many [markdown]
-# On 64 A100s, the fastest plan for a network of 18 billion parameters has `tensor` 8: eight devices share one copy of the network, and they are all in one node.
+# On 64 A100s, the fastest plan for a network of 18 billion parameters has `tensor` 8: eight devices of one node share one copy of the network.
 # Now you have 4,096 A100s, and the batch still has 512 examples.
 # What is `tensor` in the fastest plan?
 #
@@ -904,7 +866,7 @@ seconds, fastest = ranked(network, A100, plans)[0]
 reveal("how_long-many", fastest.tensor)
 
 # %% many-text [markdown]
-# A replica would fit into one node, and yet it spans two in the fastest plan. How long does each part of the step take, in both plans?
+# A replica would fit into one node, and yet the fastest plan spreads it over two. How long does each part of the step take, in both plans?
 
 # %% many tags=["modelled"]
 steps = {}
@@ -919,24 +881,24 @@ for tensor, examples in [(8, 1), (16, 2)]:
 steps_beside(steps)
 
 # %% many-read [markdown]
-# The devices compute for 0.18 s in both plans. With `tensor` 16, the activations take 0.07 s longer, but the gradients take half as long, 0.18 s instead of 0.37 s.
+# Computing takes equally long in both plans. With `tensor` 16, the activations take a little longer, but the gradients take only half as long.
 #
 # Why was it different on 64 devices? There, a replica took 64 examples in each step. Now it takes one or two.
-# Activations are exchanged for each example, but gradients only once a step. So the fewer examples a replica has, the more its gradients count.
+# Activations are exchanged for each example, but gradients only once a step. So with few examples, the gradients count for more.
 # And the larger `tensor` is, the fewer gradients each device has to exchange.
 #
 # So the rule holds *while each replica has plenty of tokens*. Near the break-even batch, a larger replica can be faster.
-# Your planner finds that out because it tries every `tensor`, and so does the explorer: choose 4,096 devices at the top of this lesson, and its mesh is `batch` 256 × `model` 16.
-#
-# Now for the devices and the seconds that you wrote down. Here is the explorer once more, with the largest network and 4,096 H100s:
-
-# %% largest-explorer tags=["modelled"]
-TensorAndDataExplorer("146", "H100", devices=4096)
+# The explorer says the same. Choose 4,096 devices at the top of this lesson, and its mesh is `batch` 256 × `model` 16.
 
 # %% largest-text [markdown]
-# One copy of the network is spread over 32 devices, the size of `model`. And the upper bar says that of the 1.54 s, they compute for only 0.44 s.
+# ## Is any of this true?
 #
-# The 32 must come from memory. Here is what each device would hold for its parameters if 16 or 32 devices shared this network:
+# So far, we have compared one calculated step with another. Now let's compare your planner with a measurement.
+#
+# To measure how fast training is, Narayanan and others ran steps of a network of 145.6 billion parameters on 1,536 A100s.
+# By their figures, a step of 2,304 examples took 24.8 s.
+#
+# How many devices does a replica of this network need? Here is what a device holds for its parameters alone, if 16 or 32 devices share the network:
 
 # %% largest
 largest = Network(blocks=80, width=12288, heads=96)
@@ -947,20 +909,8 @@ for tensor in [16, 32]:
     print(f"tensor {tensor}: {state / 1e9:5.1f} GB")
 
 # %% largest-read [markdown]
-# On 16 devices, the parameters alone don't fit. On 32, they leave 7 GB for activations, and the explorer needs only 4. So a replica takes 32 devices, which are four nodes.
-#
-# That explains the seconds, too. Every all-reduce of activations leaves the node, and together they take 0.72 s.
-# And 128 replicas get only four of the 512 examples each. That is little to compute, so the gradients, with 0.38 s, take nearly as long.
-#
-# Memory forces the replicas out of their nodes, and there the devices mostly wait. You may doubt that such networks are really trained like this.
-
-# %% true-text [markdown]
-# ## Is any of this true?
-#
-# So far we have compared one planner with another. Now let's compare yours with a measurement.
-#
-# To measure how fast training is, Narayanan and others ran steps of this largest network, 145.6 billion parameters, on 1,536 A100s.
-# By their figures, a step of 2,304 examples took 24.8 s. Here is what your planner says:
+# On 16 devices, the parameters alone don't fit. On 32, they leave only 7 GB for activations.
+# So a replica needs at least 32 devices, and these are four nodes. Here is your planner's fastest plan, beside the published step:
 
 # %% published tags=["modelled"]
 plans = plans_for(largest, 1536, 2304)
@@ -977,28 +927,25 @@ planned = {
 steps_beside({"planner": planned, "published": {"whole": 24.8}})
 
 # %% published-read [markdown]
-# Your planner's best step takes 39.9 s. That is 1.61 times as long as the step that they really ran!
+# Your planner's best step takes 39.9 s. They really ran a step in 24.8 s!
 #
-# Computing isn't to blame. It takes 17.0 s, well below their 24.8 s. But the activations take another 22.4 s.
-# In your planner, a replica doesn't even fit on 32 devices, so it has 48. These span six nodes, and all activations go between nodes.
+# Computing isn't to blame: it takes only 17.0 s. But the activations take another 22.4 s.
+# In your planner, a replica has 48 devices. These are six nodes, so every all-reduce of activations goes between nodes.
 #
 # Narayanan and others had the same devices, the same links and the same 80 GB. So they must know a way to split a network
 # that your planner doesn't know. In {lesson:stages} we go and find it.
 
 # %% note-true [markdown]
-# Why 48 devices and not 32, and where do the 24.8 s come from?
+# Why 48 devices, and where do the 24.8 s come from?
 #
-# Your planner needs 48 devices where the explorer needs 32, because its activations are larger. The note under *Does it fit?* says why.
-# On each of 32 devices, they would take up 27 GB.
+# On 32 devices, the activations of a single example take up 27 GB in your planner, and only 7 GB are left.
+# The next number that divides both the 1,536 devices and the 96 heads is 48.
 #
-# For 4,096 devices, your planner finds no plan at all. There `tensor` must be a power of two: 32 is too small, and 64 doesn't divide the 96 heads.
+# The 24.8 s follow from the 148 · 10¹² FLOPs a second that the paper reports for each device.
+# Its FLOPs count every forward pass twice, because these runs compute it twice; {lesson:stages} says why. Those of this lesson count it once.
 #
-# The 24.8 s are calculated from the paper, which reports 148 · 10¹² FLOPs a second for each device.
-# These runs compute every forward pass twice, and the paper counts it twice. {Lesson:stages} says why they do it.
-# If you divide the FLOPs of this lesson by 148 · 10¹², you get less.
-#
-# And how good is the explorer? It predicted steps on virtual CPUs between 10 % too short and 16 % too long, but these have no links.
-# The page *How good is the model?* has all the published runs that we found.
+# And how good is the explorer? It predicted steps on virtual CPUs between 10 % too short and 16 % too long, but virtual CPUs have no links.
+# The site's page *How good is the model?* compares it with all the published runs that we found. Usually it is off by up to a third.
 
 # %% plain-heading [markdown]
 # ## The plain program
@@ -1009,10 +956,10 @@ steps_beside({"planner": planned, "published": {"whole": 24.8}})
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - By our formula, a large all-reduce takes about twice the payload divided by the bandwidth, however many devices there are. Measured ones get slower with more nodes.
-#   A small one takes as many latencies as there are messages that must follow one another.
+# - A small all-reduce takes as many latencies as there are messages that must follow one another.
+#   By our formula, a large one takes about twice the payload divided by the bandwidth, however many devices there are. Measured ones get slower with more nodes.
 # - While each replica has plenty of tokens, split the network over as many devices as memory demands, and no more.
-#   With few tokens, gradients take most of the time, and more devices in a replica can be faster, even over two nodes.
+#   With few tokens, a larger replica can be faster, even over two nodes.
 # - Below its break-even batch, a replica exchanges gradients for longer than it computes. More devices then need a larger batch.
 
 # %% score
