@@ -6,6 +6,7 @@ python client.py FOLDER [--steps 5]
 import argparse
 import faulthandler
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tensorflow.experimental import dtensor
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", nargs="?", help="that all clients see")
 parser.add_argument("--steps", type=int, default=5)
+parser.add_argument("--pause", type=float, default=0)
 options = parser.parse_args()
 
 random = np.random.default_rng(0)
@@ -155,5 +157,6 @@ while step < options.steps:
     print(f"step {int(step)} loss {float(loss):.9f}", flush=True)
     if step % 5 == 0 or step == options.steps:
         manager.save()
+    time.sleep(options.pause)
 # Nobody ends before all have saved
 dtensor.barrier(mesh, "the end")

@@ -1,26 +1,27 @@
 # %% [markdown]
 # # How do several machines share one model?
 #
-# On Thursday your model grows. One of its matrices now takes 10 GB, and its gradient takes 10 more.
-# A device has 16 GB. You have sixteen machines, and not one of them can take a single step.
+# On Thursday your model grows. One of its weight matrices now takes 10 GB, and the gradient of this matrix takes another 10.
+# You have sixteen machines with four devices each, but each device has only 16 GB. So no device can take a single step with the whole matrix.
 #
-# An all-reduce can't help, because with it every device holds the whole model. Parameter servers can't help either.
-# Four servers hold the matrix easily, 2.5 GB each. But a worker that computes with the matrix pulls all of it: 10 GB on one device, and the gradient is 10 GB more.
+# An all-reduce doesn't help, because with it every device holds the whole model. Parameter servers don't help either.
+# Four servers can hold the matrix easily, with 2.5 GB each. But a worker that computes with the matrix first pulls all of it: 10 GB on one device, and the gradient is 10 GB more.
 #
-# Lesson 8 showed you what does help: a mesh with a second dimension, along which the weights are split. Each device then computes with a part of the matrix.
-# But there, a single process drove all the devices, and a process can't drive the devices of another machine.
+# What does help is a mesh with a second dimension, along which the weights are split. Then each device computes with a part of the matrix.
+# In {lesson:splitting_the_model}, nearly all programs ran as a single process. But a process can drive only the devices of its own machine. With such a program, one of your machines trains, and the other fifteen stand idle.
 # So this lesson asks: *how do several processes work on one mesh?*
 #
-# Each of these processes, usually one per machine, is called a **client** of the mesh. No server is involved: the clients of a mesh talk only to one another.
+# Each of these processes is called a **client** of the mesh. Usually there is one on each machine. In spite of the name, there is no server: the clients talk only to one another.
 #
 # **After this lesson you can**
 #
 # - start one DTensor mesh over several processes;
 # - give each process its part of the data and of the weights;
-# - save one checkpoint together, and go on from it with another number of processes;
+# - recognize a training run whose processes started from different weights;
+# - go on from a checkpoint with another number of processes, after one of them has died;
 # - choose between all the systems of this part.
 #
-# **Time:** 25 minutes.
+# **Time:** 30 minutes.
 # **You need to know:** a mesh with two dimensions ({lesson:splitting_the_model}), programs that run as several processes ({lesson:workers}).
 
 # %%
@@ -34,7 +35,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% clients-picture-text [markdown]
 # ## Two processes, one mesh
 #
-# We take two clients with four devices each, and a mesh of `batch` 4 × `model` 2. Think of each client as a machine. Client 0 has devices 0 to 3, client 1 has devices 4 to 7, and the dashed line separates the two machines.
+# Two clients are enough to see how it works. Each has four devices, and together they form a mesh of `batch` 4 × `model` 2.
+# Think of each client as a machine. Client 0 has devices 0 to 3, client 1 has devices 4 to 7, and the dashed line separates the two machines.
 # Devices of the same color hold the same rows of the batch:
 
 # %% clients-picture
@@ -43,13 +45,12 @@ from lessons.strategies.one_mesh import picture
 picture.clients_picture()
 
 # %% mesh-read [markdown]
-# The two devices of one color share a copy of the model: each of them holds half of every split weight.
+# Look at the two devices of one color. Each holds half of every split weight, so it takes both of them to make one model.
+# In the middle of every step, they exchange data along `model`. Both belong to the same client, so this traffic stays within a machine, where links are fast.
 #
-# In the middle of a step these two exchange data along `model`. They belong to the same client, so that traffic stays within a machine, where links are fast.
-# Only the sums along `batch`, those of the gradients and the loss, cross the dashed line.
-# That's why `model` is the last dimension, as in {lesson:all_reduce}: each client has four consecutive devices, so two devices of one color always belong to the same client.
+# The gradients and the loss are summed along `batch`. Only these sums cross the dashed line.
 #
-# If the model were too large even for all the devices of one machine together, `model` would have to span machines, too.
+# That's why we list `model` last, as in {lesson:all_reduce}. Devices that follow one another are then neighbors along `model`, and each client has four devices that follow one another. So the two devices of one color always end up in the same client.
 
 # %% programs-text [markdown]
 # Let's start this mesh. All clients run the same program, and the folded cell makes a folder for its files:
@@ -60,18 +61,19 @@ from pathlib import Path
 programs = Path("one_mesh_programs")
 programs.mkdir(exist_ok=True)
 # Empty files: so the cells below always say "Overwriting"
-for name in ["mesh", "sum", "client_start", "model", "client"]:
+names = ["mesh", "sum", "client_start", "model", "client"]
+for name in [*names, "other_seed"]:
     (programs / f"{name}.py").touch()
 
 # %% mesh-text [markdown]
-# How do the clients find each other? Through three environment variables, which take the place of `TF_CONFIG`:
+# How do the clients find each other? Each process gets three environment variables, in place of `TF_CONFIG`:
 #
-# - `DTENSOR_JOBS` lists the addresses of all clients, and no jobs, as one might think;
-# - `DTENSOR_CLIENT_ID` says which of them this is;
-# - `DTENSOR_JOB_NAME` is the name of the whole group.
+# - `DTENSOR_JOBS`: the addresses of all clients (not a list of jobs, as you might think);
+# - `DTENSOR_CLIENT_ID`: the number of this client;
+# - `DTENSOR_JOB_NAME`: a name for the whole group.
 #
-# `initialize_accelerator_system` waits for all clients, and `create_distributed_mesh` makes a mesh of all their devices.
-# We want eight devices in total, so each of our two clients creates four:
+# `initialize_accelerator_system` connects the clients, and waits until all of them are there. Then `create_distributed_mesh` makes one mesh of all their devices.
+# We want eight devices in total, so each of our two clients makes four:
 
 # %% mesh
 # %%writefile one_mesh_programs/mesh.py
@@ -100,7 +102,7 @@ print(f"client {client} of {clients}", flush=True)
 print("devices", *mesh.local_device_ids(), flush=True)
 
 # %% sum-text [markdown]
-# Do they really compute together? Let each of the eight devices hold a single 1, and let the mesh add them up:
+# Do the two processes really compute together? Let's put a single 1 on each of the eight devices, and add them up over the mesh:
 
 # %% sum
 # %%writefile one_mesh_programs/sum.py
@@ -114,34 +116,42 @@ print("ones here", len(dtensor.unpack(ones)), flush=True)
 print("their sum", int(tf.reduce_sum(ones)), flush=True)
 
 # %% sum-run-text [markdown]
-# `Cluster` sets the three variables, and starts the program as two processes. What does client 1 print as the sum: 4, for its own devices, or 8? Each cell that starts processes takes some seconds:
+# `Cluster` sets the three variables, and starts the program as two processes. Each cell that starts processes takes some seconds.
+# What does client 1 print as the sum: 4, for its own devices, or 8?
 
 # %% sum-run
 from lessons.strategies.launcher import Cluster
 
 
-def run(program, clients, *arguments):
+def run(program, clients, *arguments, others=None):
     command = [programs / program, *arguments]
     tasks = {"client": clients}
-    with Cluster(command, tasks, variables="DTENSOR") as cluster:
+    cluster = Cluster(
+        command,
+        tasks,
+        others=others,
+        variables="DTENSOR",
+    )
+    with cluster:
         return cluster.wait()
 
 
 run("sum.py", 2)
 
 # %% sum-read [markdown]
-# Client 0 has devices 0 to 3 and client 1 the rest, and `unpack` gives each of them only the four components it holds.
-# Yet both print 8. The sum is an all-reduce over all eight devices, so it crossed from one process to the other.
+# Both clients print 8. Yet `unpack` gave each of them only four components, those of its own devices.
+# The sum is an all-reduce over all eight devices, so the other four ones came from the other process.
 #
-# So that's *multi-client* DTensor, which {lesson:mesh_and_layout} promised.
-# From here on you could almost reuse the one-process program. The model and the step stay as they are. Two things change: how a tensor is packed, and how the program saves.
+# This is the *multi-client* DTensor that {lesson:mesh_and_layout} mentioned.
+# The model and the training step stay as they were in a single process. Two things change: how you pack a tensor, and how you save.
 
 # %% places-text [markdown]
 # ## Which parts are mine?
 #
-# Until now, when you packed a tensor, you made a component for each of the eight devices. A client can fill only the memory of its own four, so it has to know where in the mesh they are.
+# So far, whenever you packed a tensor, you made a component for each of the eight devices.
+# But a client can fill only the memory of its own four devices. So it makes four components, and has to know which four.
 #
-# `local_device_locations()` gives their positions in the mesh. To try this, we don't need two processes. This is the mesh as client 1 sees it:
+# That depends on where its devices are in the mesh, and `local_device_locations()` tells it. To see what it returns, we don't need two processes. This is the mesh as client 1 sees it:
 
 # %% places
 from lessons.strategies.one_mesh.checks import mesh_of_client
@@ -151,37 +161,43 @@ for position in mesh_of_1.local_device_locations():
     print(position)
 
 # %% rows-given [markdown]
-# Client 1 has positions 2 and 3 along `batch`, and at each of them both positions along `model`.
+# Client 1 has positions 2 and 3 along `batch`. If a batch has 32 rows, each position gets 8 of them.
+# So client 1 needs only the last 16 rows, and client 0 the first 16.
+# Each client could read just its own half of the data.
+#
+# Is that so on any mesh with these eight devices?
 
 # %% predict-rows [markdown]
-# A batch has 32 rows. It is split along `batch`, which has 4 positions in a mesh of `batch` 4 × `model` 2.
-# Client 1 has the last four of the eight devices.
-# How many different rows does client 1 need to read?
+# You list the dimensions in the other order, and get a mesh of `model` 2 × `batch` 4.
+# Client 1 still has the last four of the eight devices. The 32 rows of a batch are still split along `batch`, and not along `model`.
+# How many of the rows does client 1 need now?
 #
 # - [ ] `8`
-#   That is what one device holds: 32 rows, split into 4. The client has devices at two positions along `batch`.
-# - [x] `16`
-#   A position along `batch` has 8 rows, and the client has two such positions. The two devices at a position hold the same rows.
-# - [ ] `32`
-#   Four devices with 8 rows each are 32 rows. But two devices at one position along `batch` hold the same 8.
+#   That is what a single device needs. But the four devices of client 1 are at four different positions along `batch`.
+# - [ ] `16`
+#   In the first mesh, the devices of client 1 were at two positions along `batch`. Now neighbors along `batch` follow one another, so they are at all four.
+# - [x] `32`
+#   Devices that follow one another are neighbors along the last dimension, which is now `batch`. So the four devices of client 1 are at all four positions along `batch`, and need all the rows.
 
 # %% reveal-rows
+turned = mesh_of_client(1, {"model": 2, "batch": 4})
 positions = set()
-for position in mesh_of_1.local_device_locations():
+for position in turned.local_device_locations():
     positions.add(position["batch"])
 rows_at_a_position = 32 // 4
 reveal("one_mesh-rows", len(positions) * rows_at_a_position)
 
 # %% mine-text [markdown]
-# That is half of the batch. The other half is for the devices of client 0.
+# In that mesh every client would have to read every row. What's worse, two devices that share a model would be in different clients, so their traffic in the middle of every step would cross from machine to machine.
+# We stay with `batch` 4 × `model` 2.
 #
-# **Exercise 1.** Write `mine(array, layout)`: a list with the components that this client must make, in the order of its devices.
-# It should work for any array and any mesh. It does what `cut` did in {lesson:mesh_and_layout}, but only for the devices of one client.
+# **Exercise 1.** Write `mine(array, layout)`. It returns a list with the components that this client must make, in the order of its devices.
+# It should work for any array and any mesh. In {lesson:mesh_and_layout}, you wrote `cut` for a process with all the devices. `mine` does the same for the devices of one client.
 #
-# - Begin with one device and one axis. *Which of the pieces is for this device?* If the axis is split along `batch`, a device at position 2 along `batch` gets piece 2, counted from 0.
-# - `layout.mesh.local_device_locations()` gives the positions of the client's devices in the mesh.
+# - Begin with one device and one axis. Which piece of the array is for this device? If the axis is split along `batch`, a device at position 2 along `batch` gets piece 2, counted from 0.
+# - `layout.mesh.local_device_locations()` lists the positions of the client's devices in the mesh.
 # - `layout.sharding_specs` has one entry for each axis of the array: the mesh dimension along which it is split, or `dtensor.UNSHARDED`.
-#   `layout.num_shards(axis)` is the number of pieces, and `np.split(array, count, axis)` splits the array into `count` pieces.
+# - `layout.num_shards(axis)` is the number of pieces, and `np.split(array, count, axis)` splits the array into `count` pieces.
 
 # %% dtensor tags=["known"]
 import numpy as np
@@ -209,7 +225,7 @@ check("one_mesh-mine", mine)
 # %% client-start-text [markdown]
 # ## Half of the matrix on each device
 #
-# The program needs your `mine`. This cell writes it into a file, if it passes the check, and otherwise ours:
+# The program of the model calls your `mine`, so this cell writes it into a file. If it doesn't pass the check yet, the cell writes ours:
 
 # %% own-mine
 from lessons.strategies.own_file import write_own
@@ -217,8 +233,8 @@ from lessons.strategies.own_file import write_own
 write_own(programs / "mine.py", "one_mesh-mine", mine)
 
 # %% client-start-why [markdown]
-# The next cell is folded because you know it all: the options, the model and the step of {lesson:splitting_the_model} with other sizes, the noisy patterns, and `newest` from {lesson:a_run}.
-# Its last function, `restore_newest`, restores the newest checkpoint, if there is one:
+# You know everything in the next file, so its cell is folded. It has the options of the program, the noisy patterns that we train on, the model and the step of {lesson:splitting_the_model} in other sizes, and `newest` from {lesson:a_run}, which finds the newest checkpoint.
+# The last function, `restore_newest`, restores this checkpoint if there is one:
 
 # %% client-start tags=["known"]
 # %%writefile one_mesh_programs/client_start.py
@@ -237,6 +253,7 @@ from tensorflow.experimental import dtensor
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", nargs="?", help="that all clients see")
 parser.add_argument("--steps", type=int, default=5)
+parser.add_argument("--pause", type=float, default=0)
 options = parser.parse_args()
 
 random = np.random.default_rng(0)
@@ -300,10 +317,8 @@ def restore_newest(checkpoint, folder):
         status.assert_existing_objects_matched()
 
 # %% model-text [markdown]
-# With `mine`, making the model is short. `dtensor.pack` takes every client's components and makes a single tensor of them.
-#
-# There is a trap, however. Every client draws the initial weights for itself, and keeps the pieces for its own devices. The pieces fit together only if all clients have drawn the *same* weights.
-# So `client_start.py` uses the same seed in every client. With that settled, the model is short:
+# Now the model. `values`, in the folded file, has the initial weights. Every client draws all of them, with the same seed, and `mine` keeps the pieces for its own devices.
+# Then `dtensor.pack` makes one tensor of the pieces of all clients:
 
 # %% model
 # %%writefile one_mesh_programs/model.py
@@ -336,37 +351,39 @@ shape = dtensor.unpack(model.W1.value())[0].shape
 print("W1 on a device", shape, flush=True)
 
 # %% model-run-text [markdown]
-# `W1` has 64 × 16 numbers. How many of them does a device hold?
+# `W1` has 64 × 16 numbers, and its columns are split along `model`. How much of it does a device hold?
 
 # %% model-run
 run("model.py", 2)
 
 # %% model-read [markdown]
-# A device holds 64 × 8 numbers, half of `W1`. That is what Thursday needed. Here is your 10 GB matrix with its gradient, whole and split in the same way:
+# A device holds 64 × 8 numbers, half of `W1`. Your matrix of 10 GB can be split in the same way. Here it is with its gradient, first whole and then split in two:
 
 # %% memory-picture
 picture.memory_picture()
 
 # %% memory-read [markdown]
-# The whole matrix and its gradient take 20 GB, and don't fit. Half of each is 5 GB, so the two halves together take 10 GB, and that fits into 16. With more devices along `model`, each would hold still less.
+# The whole matrix and its gradient take 20 GB, which is too much for a device of 16. Half of each is 5 GB, so together the halves take 10 GB, and that fits.
+# With more devices along `model`, each of them would hold still less.
 
 # %% note-adam [markdown]
 # Does it also fit with Adam?
 #
-# No. The 16 GB suffice for plain SGD, which our program uses. Adam keeps two slots for each weight, 5 GB each on a device, so a device would need 20 GB. Then `model` would have to be larger.
+# No. The 16 GB are enough for plain SGD, which our program uses. Adam keeps two slots for each weight, which take 5 GB each on a device. With the matrix and its gradient, a device would need 20 GB.
+# So `model` would have to be larger.
 
 # %% client-text [markdown]
-# ## One checkpoint, written by all
+# ## Do two clients train like one?
 #
-# Saving is the second thing that changes. *All* clients call `save`, into one folder that all of them see, and together they write *one* checkpoint.
-# Lesson 19 forbade several workers to save into one folder, because each of them wrote a whole checkpoint. Here each shard is written just once, by one of the devices that hold it.
+# The training loop is the one from a single process. In each step, every client draws the whole batch of 32 rows, and `distribute` keeps the 16 rows that its devices need.
+# For the two halves to make up one batch, all clients have to draw the same rows. So the seed depends on the step alone.
 #
-# The loop is the one from a single process. Each client draws the whole batch of 32 rows, and `distribute` keeps what its devices need: 16 rows, as you predicted.
-# Again all clients must draw the same rows, so the seed depends on the step alone:
+# The program also saves checkpoints. We need them when a client dies, and come back to them there:
 
 # %% client
 # %%writefile one_mesh_programs/client.py
 import tempfile
+import time
 
 import numpy as np
 import tensorflow as tf
@@ -395,47 +412,150 @@ while step < options.steps:
     print(f"step {int(step)} loss {float(loss):.9f}", flush=True)
     if step % 5 == 0 or step == options.steps:
         manager.save()
+    time.sleep(options.pause)
 # Nobody ends before all have saved
 dtensor.barrier(mesh, "the end")
 
 # %% clients
 import tempfile
 
-shared = tempfile.mkdtemp()
-two = run("client.py", 2, shared, "--steps", 5)
+two = run("client.py", 2, tempfile.mkdtemp(), "--steps", 5)
 two
 
 # %% clients-read [markdown]
-# The programs print nine decimals of a loss, and the report shows two. In five steps the loss falls from 2.77 to 1.14, and both clients print the same loss in every step.
+# In five steps the loss falls from 2.77 to 1.14, and both clients print the same loss in every step. (The program prints nine decimals of it. The report shows two.)
 #
-# Is it the right one? Equal losses prove little. When we took out the seed, so that each client drew weights of its own, nothing warned us: the clients still printed equal losses, but after five steps the loss stood at 1.76 instead of 1.14.
+# Is it also the right loss? Let's compare it with that of a single process, which has all eight devices to itself:
+
+# %% alone
+always = run("client.py", 1, "--steps", 8)
+alone = always["client 0"].losses
+print("step  two clients  one client")
+for step, loss in two["client 0"].losses.items():
+    print(f"{step:4}  {loss:11.2f}  {alone[step]:10.2f}")
+
+# %% alone-read [markdown]
+# To the two decimals shown, the losses are the same in every step. So two processes train like one.
 #
-# So let's compare with a process that was always alone. And let's see whether a different number of clients can pick up the checkpoint: *one* process, with all eight devices, takes it on to step 8.
-# The cell starts these two runs one after the other:
+# ## What if the seeds differ?
+#
+# This works only because all clients draw the same initial weights. In `client_start.py`, the seed is 0 for every client.
+# But what if client 1 had another seed? That happens easily: you forget the seed, or you make it depend on the client.
+#
+# Let's try it. Client 1 gets a program of its own, which draws other numbers for `W1` and `W2`, and then goes on with `client.py`:
+
+# %% other-seed
+# %%writefile one_mesh_programs/other_seed.py
+import numpy as np
+from client_start import values
+
+random = np.random.default_rng(1)
+values["W1"] = random.normal(0, 0.2, (64, 16)).astype("float32")
+values["W2"] = random.normal(0, 0.4, (16, 4)).astype("float32")
+
+import client
+
+# %% predict-seeds [markdown]
+# Client 0 and client 1 draw their initial weights with different seeds. All else is as before: the mesh, the batches, the step.
+# They train for five steps, and each client prints the loss over the whole batch. What do you see?
+#
+# - [ ] `error` An error, because the weights of the two clients don't fit together.
+#   To notice that, DTensor would have to compare the weights of one client with those of the other. It doesn't: `pack` takes whatever each client gives it.
+# - [ ] `different` Each client prints losses of its own.
+#   Each client does compute with weights of its own. But the loss over the whole batch is a sum over all devices, and an all-reduce gives both clients the same sum.
+# - [x] `same` No error, and both clients print the same losses.
+#   `pack` compares nothing, so there is no error. And the loss over the whole batch comes out of an all-reduce, which gives both clients the same sum.
+
+# %% reveal-seeds
+folder = tempfile.mkdtemp()
+other = {"client 1": [programs / "other_seed.py", folder]}
+unequal = run("client.py", 2, folder, others=other)
+
+first, second = unequal["client 0"], unequal["client 1"]
+if first.error or second.error:
+    seen = "error"
+elif first.losses == second.losses:
+    seen = "same"
+else:
+    seen = "different"
+reveal("one_mesh-seeds", seen)
+
+# %% seeds-why [markdown]
+# The two clients agree with each other. Do they also agree with the single process?
+
+# %% seeds
+print("step  client 0  client 1  one client")
+for step, loss in first.losses.items():
+    row = f"{step:4}  {loss:8.2f}  {second.losses[step]:8.2f}"
+    print(f"{row}  {alone[step]:10.2f}")
+
+# %% seeds-read [markdown]
+# They don't. After five steps the loss is 1.76 instead of 1.14, and nothing has warned us.
+#
+# What went wrong? `W1` is split along `model`, and not along `batch`. So devices at different positions along `batch` should hold the same numbers, and DTensor takes it for granted that they do.
+# But positions 0 and 1 have the weights of client 0, and positions 2 and 3 have those of client 1. These are two different models, one on each machine.
+#
+# In every step, the all-reduce adds up gradients from both models, and both models are moved by this sum.
+# Since both are moved by the same amount, they stay as far apart as they were at the beginning.
+#
+# So don't trust losses only because all clients print the same ones. Run the first steps in a single process as well, and compare. Here the very first loss would tell you: 2.81 instead of 2.77.
+
+# %% killed-text [markdown]
+# ## One checkpoint, written by all
+#
+# Saving is the second thing that changes. *All* clients call `save`, into one folder that all of them see, and together they write *one* checkpoint.
+# In {lesson:failures}, several workers must not save into the same folder, because each of them would write a whole checkpoint. Here each shard is written just once, by one of the devices that hold it.
+#
+# What is this checkpoint good for when a client dies? The clients save after step 5, and then train on. With `--pause 2` they wait two seconds after each step, and after step 7 we kill client 1:
+
+# %% killed
+folder = tempfile.mkdtemp()
+command = [programs / "client.py", folder, "--steps", 8]
+command += ["--pause", 2]
+tasks = {"client": 2}
+with Cluster(command, tasks, variables="DTENSOR") as cluster:
+    cluster.wait_for("client 0", "step 7 ")
+    cluster.wait_for("client 1", "step 7 ")
+    cluster.kill("client 1")
+    killed = cluster.wait()
+killed
+
+# %% killed-read [markdown]
+# Client 0 doesn't train on alone. Its next step has an all-reduce with client 1, which is gone, so client 0 ends with an error. You know this from {lesson:failures}: one lost process ends the whole run.
+#
+# Then you restart all clients, and they go on from the checkpoint. But suppose the second machine stays broken. Can *one* client go on from a checkpoint that two have written?
+# Let's start a single process, which has all eight devices:
 
 # %% then-one
-later = run("client.py", 1, shared, "--steps", 8)
-always = run("client.py", 1, "--steps", 8)
+later = run("client.py", 1, folder, "--steps", 8)
 
 # %% losses
-losses = dict(two["client 0"].losses)
-losses.update(later["client 0"].losses)
-alone = always["client 0"].losses
-print("step  two clients, then one  always one")
-for step, loss in losses.items():
-    print(f"{step:4}  {loss:21.2f}  {alone[step]:10.2f}")
+before = killed["client 0"].losses
+after = later["client 0"].losses
+
+
+def show_loss(losses, step):
+    return f"{losses[step]:.2f}" if step in losses else ""
+
+
+print("step  two clients  then one  always one")
+for step, loss in alone.items():
+    two_clients = show_loss(before, step)
+    then_one = show_loss(after, step)
+    print(f"{step:4}  {two_clients:>11}  {then_one:>8}  {loss:10.2f}")
 
 # %% then-one-read [markdown]
-# Two processes train like one: each loss of steps 1 to 5 is the one that a single process gets, to the two decimals shown.
-# And in steps 6 to 8, one client went on from the checkpoint of two, as if it had been alone from the beginning. Even the rise in step 7 is there.
-# That works because the checkpoint holds each variable under its name and with its whole shape, such as 64 × 16. It says nothing of clients.
+# It can. The single client goes on after step 5, where the checkpoint was written, so steps 6 and 7 are done twice. Both times they have the losses of the process that was always alone, and so has step 8.
 #
-# And if a client dies? We tried it, and killed one: the other ended with an error, as with an all-reduce. Then you restart all clients from the checkpoint. You may have fewer of them than before: our program takes 1, 2, 4 or 8 clients, because their number has to divide its eight devices.
+# That works because the checkpoint holds each variable under its name and with its whole shape, such as 64 × 16. It says nothing about clients.
+# So you can go on with 1, 2, 4 or 8 clients. Their number only has to divide the eight devices of our mesh.
 #
 # ## Which one?
 #
+# You now know all the systems of this part. Which one is for you?
+#
 # An all-reduce takes two things for granted: every machine keeps up in every step, and every device has room for the whole model.
-# Usually both are true, and then an all-reduce is what you want. So ask three questions, in this order:
+# Usually both are true, and then you want an all-reduce. To find out, ask three questions, in this order:
 #
 # 1. Does the model fit on one device?
 # 2. How many machines are there?
@@ -447,8 +567,8 @@ for step, loss in losses.items():
 # | it fits, there are several machines, and they are about equally fast | `MultiWorkerMirroredStrategy` ({lesson:workers}), and what a long run needs ({lesson:failures}) | all wait for the slowest, in each step; and one lost worker ends the run, which then resumes from a checkpoint |
 # | it fits, but workers are often slow, or die | `ParameterServerStrategy` ({lesson:parameter_servers}) | stale gradients, a smaller learning rate, and no two runs alike |
 # | it doesn't fit, but only because of a table of embeddings | `ParameterServerStrategy`, too | stale gradients, a smaller learning rate, and no two runs alike |
-# | it doesn't fit on a device, but all devices of one machine together have room for it | one DTensor mesh in one process ({lesson:splitting_the_model}) | devices exchange activations in the middle of every step |
-# | it doesn't fit, and there are several machines | clients of one mesh: this lesson | devices exchange activations in the middle of every step; and all wait for the slowest |
+# | it doesn't fit on a device, and there is one machine, whose devices together have room for it | one DTensor mesh in one process ({lesson:splitting_the_model}) | devices exchange activations in the middle of every step |
+# | it doesn't fit on a device, and there are several machines | clients of one mesh: this lesson | devices exchange activations in the middle of every step; all wait for the slowest; and one lost client ends the run |
 #
 # {Lesson:strategies} has the table of what works with which strategy, and says which of them is for which hardware.
 
@@ -456,15 +576,15 @@ for step, loss in losses.items():
 # ## The plain program
 #
 # [`client.py`](../plain/client.py) is the program of this lesson in one file, with what was folded here.
-# Run it by hand, without the three variables, and it is a mesh of eight devices in a single process. To start it on Kubernetes or Slurm, see the folder `deploy/` of this course.
+# Run it by hand, without the three variables, and a single process makes the mesh of eight devices. To start it on Kubernetes or Slurm, see the folder `deploy/` of this course.
 #
 # We ran it on the CPU of one machine, and haven't tried it on GPUs or on several machines.
 #
 # ## Takeaways
 #
-# - Clients share one mesh. Each makes the components of its own devices, and all of them must draw the same weights and the same batch.
-# - All clients save together, into one folder. The checkpoint doesn't record how many clients wrote it.
-# - Take an all-reduce if the model fits on a device, unless the machines of workers are often slow or die: then take parameter servers. If the model doesn't fit, take a mesh.
+# - The clients share one mesh, and each makes the components of its own devices. If they draw different initial weights, training goes wrong, and no error says so.
+# - All clients save together, into one folder. If one dies, you can go on from the checkpoint with another number of clients.
+# - Take an all-reduce if the model fits on a device. If workers are often slow or die, take parameter servers. If the model doesn't fit, take a mesh.
 #
 # With a mesh that spans machines, you can train far larger models than ours. Most of those are transformers, and {lesson:transformer_block} splits one block of a transformer.
 
