@@ -118,7 +118,9 @@ BETWEEN = Link(25e9, 14e-6)  # from an A100 to another node
 #
 # $$T_\text{ring} = 2(n-1)\left(\alpha + \frac{S}{n\beta}\right)$$
 #
-# In the two trees, $2\log_2 n$ messages follow one another. Together, a device sends about twice the payload, just as in a ring:
+# In the two trees, $2\log_2 n$ messages follow one another. Here, too, the payload is cut into chunks:
+# while one chunk goes up to the next level, the chunk behind it already follows. So more levels don't make the bytes take longer.
+# In both trees together, a device sends about twice the payload, just as in a ring:
 #
 # $$T_\text{tree} = 2\,\alpha\log_2 n + \frac{2S}{\beta}$$
 
@@ -389,7 +391,8 @@ NODE = 8  # devices in a node
 
 
 def spread(devices, room):
-    # `room`: how many members of the group fit into one node
+    # `room`: how many members of the group fit into one node.
+    # Every node takes equally many, so `gcd`, not `min`
     per_node = math.gcd(devices, room)
     nodes = devices // per_node
     return per_node, nodes
@@ -403,8 +406,8 @@ for tensor in [2, 8, 16]:
 # The planner also has to know the machine: how fast a device computes, how much memory it has, and its links.
 #
 # An A100 has a peak of 312 · 10¹² FLOPs a second, but no training run reaches the peak. We take 52 % of it.
-# This is the only number in the planner that we *fitted*.
-# With it, the finished planner of {lesson:stages} comes within 2 % of a published run of this very network, on 256 A100s.
+# This is the only number in the planner that we *fitted*: we chose it so that the finished planner of {lesson:stages}
+# agrees with a published run of this very network, on 256 A100s. With it, the two differ by less than 2 %.
 
 
 # %% a100
@@ -588,7 +591,7 @@ steps_beside({"explorer": explored, "planner": planned})
 # The explorer computes its matrix products at 57 %, which was fitted to another run, and it also counts the time in which a device reads and writes its own memory.
 # The explorer's micro-batches are larger, too, and it counts the second matrix of the vocabulary.
 #
-# The 45 % that the explorer shows are something else: a share of the *whole step*, communication included.
+# The 45 % that the explorer shows is something else: a share of the *whole step*, communication included.
 # Papers call it the **model FLOPs utilization** (MFU). For your planner's step it is 43 %.
 
 # %% fit-heading [markdown]
@@ -729,6 +732,7 @@ compute_against_gradients(computing, adding_up, counts)
 # With twice as many devices, each has half as many tokens, so it computes for half the time.
 # But it has as many gradients as before, so their all-reduce takes about as long as before.
 # At about 2,048 devices, the lines cross. Beyond that, the devices exchange gradients for longer than they compute: the step is communication-bound.
+# If all-reduces are as slow as the measured ones above, the lines cross at fewer devices.
 #
 # What matters is how many tokens a replica has in each step.
 # At a certain number of tokens, computing takes exactly as long as exchanging the gradients. We call this number the **break-even batch**.

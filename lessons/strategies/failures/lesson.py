@@ -584,8 +584,8 @@ compare(report["worker 0"].losses)
 # But what if only one machine gets the signal? All workers have to save, and all after the same step. So they have to agree on a step.
 
 # %% predict-warned [markdown]
-# Two workers train. In the pause after step 2, worker 1 alone gets SIGTERM. A worker looks for the signal only when it has finished a step.
-# Then it tells the other worker after which step both will save. By that time, the other one may already have begun its next step.
+# Two workers train. Whenever a worker has finished a step, it first looks whether it has got a signal, and then it pauses.
+# In the pause after step 2, worker 1 alone gets SIGTERM. When a worker finds the signal, it tells the other one after which step both will save. By that time, the other one may already have begun its next step.
 # After which step do they save?
 #
 # - [ ] `2`
@@ -634,6 +634,9 @@ warned_picture()
 # )
 # ```
 #
+# `resolver` tells it which worker this is. As soon as the handler is made, it also restores the latest checkpoint of the manager that it gets.
+# We have restored already, so we give it `empty_manager`, whose folder is empty.
+#
 # The loop calls the handler after each step:
 #
 # ```python
@@ -675,7 +678,7 @@ warned
 #
 # Now we start this run again, so that it goes on with step 5. But only one of the two machines comes up. Worker 1 is in `TF_CONFIG`, and never starts: in the next cell, it is `absent`.
 #
-# So that you needn't wait long, `--start-timeout 2` ends worker 0 two seconds after it began to make its strategy.
+# So that you needn't wait long, `--start-timeout 2` gives worker 0 two seconds to start, and then ends it.
 # The cell also lets TensorFlow write its full log, which this course otherwise silences. We'll need it.
 
 # %% predict-hang [markdown]
@@ -725,7 +728,7 @@ log = cluster.log("worker 0")
 print_stack(log)
 
 # %% stack-read [markdown]
-# Read it from the bottom up. Our program, `<module>`, makes the strategy. The strategy initializes itself for several workers, and there it waits for TensorFlow's runtime.
+# Read it from the bottom up. Our program, `<module>`, makes the strategy. The strategy initializes itself for several workers, and there it waits for TensorFlow's runtime, in `ensure_initialized`.
 # Training hasn't begun, so the fault isn't in the data or in the model. **The workers haven't found each other.**
 #
 # Who is missing? TensorFlow's log lists the missing workers, in lines that begin with `/job:`. There is one here:
@@ -898,7 +901,7 @@ compare(report["host0"].losses)
 # `--requeue` lets the script put the job back into the queue, and Slurm runs it again when its turn comes.
 #
 # The script mustn't do that after every failure: with a bug in the first step, the job would fail and come back again and again.
-# So it puts the job back only if the run has failed, but has saved something new. It compares the name of the latest checkpoint before the workers started, `before`, with the name after they ended, `latest`:
+# So it puts the job back only if the run has failed, but has saved something new. Its function `latest` prints the name of the newest checkpoint. The script keeps in `before` what it printed before the workers started, and calls it again after they have ended:
 #
 # ```sh
 # if [[ $status -ne 0 && $(latest) != "$before" ]]; then

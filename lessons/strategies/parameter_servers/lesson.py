@@ -477,6 +477,7 @@ picture.monday_picture(too_large, divided)
 # With the rate 0.5, the run is lost after a tenth of a second. All fifteen fast workers have pulled 8, and each of them subtracts 4, so `w` is 8 − 15 · 4 = −52. From there it gets worse and worse. And the slow worker hasn't pushed anything yet!
 #
 # With the rate 0.5/16, `w` is practically 0 before the first second is over. Then the slow worker pushes its gradient of 8, and `w` falls by 8 · 0.5/16 = 0.25. Before the next second is over, the fast workers have brought it back to 0.
+# If every gradient had a staleness of 150, this rate would be too large, too. But only one in 151 has, and the 150 others make up for its push.
 # With an all-reduce, `w` is at 4 after one second, and still at 1 after three.
 #
 # So with the right learning rate, the slow machine neither holds up the others nor does lasting harm.
@@ -909,7 +910,8 @@ for task in ("worker 0", "worker 1"):
 # %% keras-text [markdown]
 # ## Can Keras use parameter servers?
 #
-# That depends on the version. We tried it with a model of two dense layers:
+# That depends on the version. We tried it with a model of two dense layers.
+# In the loops of our own, only one step ran at a time. Then no gradient is stale, and the result can be compared with one device:
 
 # %% keras-table tags=["known"]
 from course_lib import measured

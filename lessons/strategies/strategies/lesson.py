@@ -87,7 +87,7 @@ print("accuracy", about(log.history["accuracy"][0], 0.74, 0.79))
 # %% on-two-text [markdown]
 # Now we train on two devices. In `tf.distribute`, an object called a **strategy** says which devices take part.
 # `MirroredStrategy` is made for several GPUs in one machine; ours gets two virtual CPUs.
-# Two lines are new: one creates the strategy, and one opens its **scope**. We make the model inside the scope:
+# Two lines are new: one creates the strategy, and one opens its **scope**. We make the model inside the scope. (Virtual CPUs also need `to_one`; on GPUs, you leave it out.)
 
 # %% on-two
 mirrored = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], to_one)
@@ -225,7 +225,7 @@ for part in (numbers[:2], numbers[2:], numbers):
 # The weight goes to 0.25 or to 1.25. With all four numbers, it goes to 0.75.
 #
 # Now we train the two replicas together. `MirroredStrategy` keeps a copy of each variable on each device, and `experimental_local_results` returns the copies.
-# It wants a TensorFlow variable; a Keras variable has one in its `.value`.
+# It takes a TensorFlow variable, which a Keras variable keeps in its `.value`.
 # Here are the copies of the weight before the step and after it:
 
 
@@ -320,7 +320,7 @@ picture.death_picture()
 # %% predict-last [markdown]
 # The linear model gets five examples, all with input 1 and label 1, and `fit` trains it for one epoch with `batch_size=4`.
 # The first step takes the weight from 0 to 0.1, on one device as well as on two replicas.
-# On one device, the second step takes it from 0.1 to 0.18.
+# On one device, the second step takes it from 0.1 to 0.18. The bias always has the same value as the weight.
 # What is the weight on two replicas after the second step?
 #
 # - [ ] `0.18`
@@ -465,7 +465,7 @@ print("difference", about(difference(reference, unsynced), 0.02, 0.2))
 
 # %% full-batches-read [markdown]
 # The model is alive, and it gets 85 % of the new reviews right. You would think that it is repaired.
-# But the largest difference between the two models is almost 0.1. That can't be rounding, so something must still be wrong.
+# But the largest difference between the two models is almost 0.1. Rounding would make a difference of about a millionth, so something must still be wrong.
 
 # %% twice-text [markdown]
 # ## What a replica does alone
