@@ -50,7 +50,7 @@ picture.clients_picture()
 #
 # The gradients and the loss are summed along `batch`. Only these sums cross the dashed line.
 #
-# That's why we list `model` last, as in {lesson:all_reduce}. Devices that follow one another are then neighbors along `model`, and each client has four devices that follow one another. So the two devices of one color always end up in the same client.
+# That's why we list `model` last, as in {lesson:all_reduce}. Devices are numbered along the last dimension first: 0 and 1 are a pair along `model`, then 2 and 3, and so on. So the four devices of a client are two whole pairs.
 
 # %% programs-text [markdown]
 # Let's start this mesh. All clients run the same program, and the folded cell makes a folder for its files:
@@ -175,9 +175,9 @@ for position in mesh_of_1.local_device_locations():
 # - [ ] `8`
 #   That is what a single device needs. But the four devices of client 1 are at four different positions along `batch`.
 # - [ ] `16`
-#   In the first mesh, the devices of client 1 were at two positions along `batch`. Now neighbors along `batch` follow one another, so they are at all four.
+#   In the first mesh, the devices of client 1 were at two positions along `batch`. Now the numbers run along `batch` first, so they are at all four.
 # - [x] `32`
-#   Devices that follow one another are neighbors along the last dimension, which is now `batch`. So the four devices of client 1 are at all four positions along `batch`, and need all the rows.
+#   Devices are numbered along the last dimension first, and that is now `batch`. So the four devices of client 1 are at all four positions along `batch`, and need all the rows.
 
 # %% reveal-rows
 turned = mesh_of_client(1, {"model": 2, "batch": 4})
@@ -498,7 +498,7 @@ for step, loss in first.losses.items():
 # In every step, the all-reduce adds up gradients from both models, and both models are moved by this sum.
 # Since both are moved by the same amount, they stay as far apart as they were at the beginning.
 #
-# So don't trust losses only because all clients print the same ones. Run the first steps in a single process as well, and compare. Here the very first loss would tell you: 2.81 instead of 2.77.
+# So don't trust losses only because all clients print the same ones. Run the first steps in a single process as well, if need be on virtual CPUs, and compare. Here the very first loss would tell you: 2.81 instead of 2.77.
 
 # %% killed-text [markdown]
 # ## One checkpoint, written by all
@@ -524,7 +524,7 @@ killed
 # Client 0 doesn't train on alone. Its next step has an all-reduce with client 1, which is gone, so client 0 ends with an error. You know this from {lesson:failures}: one lost process ends the whole run.
 #
 # Then you restart all clients, and they go on from the checkpoint. But suppose the second machine stays broken. Can *one* client go on from a checkpoint that two have written?
-# Let's start a single process, which has all eight devices:
+# Our devices are virtual, so a single process can make all eight of them. (On one real machine with four, you would also take a smaller mesh, as in {lesson:any_mesh}.)
 
 # %% then-one
 later = run("client.py", 1, folder, "--steps", 8)
@@ -545,7 +545,7 @@ for step, loss in alone.items():
     print(f"{step:4}  {two_clients:>11}  {then_one:>8}  {loss:10.2f}")
 
 # %% then-one-read [markdown]
-# It can. The single client goes on after step 5, where the checkpoint was written, so steps 6 and 7 are done twice. Both times they have the losses of the process that was always alone, and so has step 8.
+# It can. The single client goes on after step 5, where the checkpoint was written, so steps 6 and 7 are done twice. Their losses come out the same both times, and steps 6 to 8 all match the process that was always alone.
 #
 # That works because the checkpoint holds each variable under its name and with its whole shape, such as 64 × 16. It says nothing about clients.
 # So you can go on with 1, 2, 4 or 8 clients. Their number only has to divide the eight devices of our mesh.
@@ -567,7 +567,7 @@ for step, loss in alone.items():
 # | it fits, there are several machines, and they are about equally fast | `MultiWorkerMirroredStrategy` ({lesson:workers}), and what a long run needs ({lesson:failures}) | all wait for the slowest, in each step; and one lost worker ends the run, which then resumes from a checkpoint |
 # | it fits, but workers are often slow, or die | `ParameterServerStrategy` ({lesson:parameter_servers}) | stale gradients, a smaller learning rate, and no two runs alike |
 # | it doesn't fit, but only because of a table of embeddings | `ParameterServerStrategy`, too | stale gradients, a smaller learning rate, and no two runs alike |
-# | it doesn't fit on a device, and there is one machine, whose devices together have room for it | one DTensor mesh in one process ({lesson:splitting_the_model}) | devices exchange activations in the middle of every step |
+# | it doesn't fit on a device, and there is one machine, whose devices together have room for it | one DTensor mesh in one process ({lesson:splitting_the_model}) | devices exchange activations in the middle of every step; all wait for the slowest |
 # | it doesn't fit on a device, and there are several machines | clients of one mesh: this lesson | devices exchange activations in the middle of every step; all wait for the slowest; and one lost client ends the run |
 #
 # {Lesson:strategies} has the table of what works with which strategy, and says which of them is for which hardware.
