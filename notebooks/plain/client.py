@@ -134,6 +134,7 @@ weights = {}
 for name, value in values.items():
     weights[name] = distribute(name, value)
 model = MLP(weights)
+del weights  # or every device would hold them twice
 shape = dtensor.unpack(model.W1.value())[0].shape
 print("W1 on a device", shape, flush=True)
 
@@ -145,6 +146,12 @@ checkpoint = tf.train.Checkpoint(model=model, step=step)
 keep = 3 if client == 0 else None
 manager = tf.train.CheckpointManager(checkpoint, folder, keep)
 restore_newest(checkpoint, folder)
+
+# Have all clients restored the same step? Each fills in its own
+layout = dtensor.Layout(["batch", "model"], mesh)
+steps = dtensor.pack(mine(np.full((4, 2), int(step)), layout), layout)
+first, last = int(tf.reduce_min(steps)), int(tf.reduce_max(steps))
+assert first == last, f"the clients are at steps {first} to {last}"
 
 while step < options.steps:
     # The same seed in all clients: they draw the same rows

@@ -34,6 +34,12 @@ def in_pieces(array, layout, axes=3, sizes=None):
     return components
 
 
+def of_two(array, layout):
+    ids = np.arange(layout.mesh.size).reshape(2, -1)
+    pieces = by_slices(array, layout)
+    return pieces if len(pieces) == len(ids[0]) else [pieces[0]] * len(ids[0])
+
+
 def two_axes(array, layout):
     rows, columns = layout.sharding_specs
     return [rows, columns]
@@ -47,6 +53,7 @@ ATTEMPTS = {
             (partial(in_pieces, sizes={"batch": 4, "model": 2}), "any array and any mesh"),
             (partial(in_pieces, sizes=defaultdict(lambda: 2, batch=4)), "any array and any mesh"),
             (partial(in_pieces, axes=2), "any array and any mesh"),
+            (of_two, "any array and any mesh"),
             (two_axes, "not enough values to unpack"),
             (lambda array, layout: array, "a component for each device"),
         ),

@@ -4,14 +4,14 @@
 # On Thursday your model grows. One of its weight matrices now takes 10 GB, and the gradient of this matrix takes another 10.
 # You have sixteen machines with four devices each, but each device has only 16 GB. So no device can take a single step with the whole matrix.
 #
-# An all-reduce doesn't help, because with it every device holds the whole model. Parameter servers don't help either.
+# Data parallelism with an all-reduce doesn't help, because then every device holds the whole model. Parameter servers don't help either.
 # Four servers can hold the matrix easily, with 2.5 GB each. But a worker that computes with the matrix first pulls all of it: 10 GB on one device, and the gradient is 10 GB more.
 #
 # What does help is a mesh with a second dimension, along which the weights are split. Then each device computes with a part of the matrix.
-# In {lesson:splitting_the_model}, nearly all programs ran as a single process. But a process can drive only the devices of its own machine. With such a program, one of your machines trains, and the other fifteen stand idle.
+# In {lesson:splitting_the_model}, nearly all programs ran as a single process. But the mesh of a single process has only the devices of one machine. Run one of those programs, and one of your machines trains while the other fifteen stand idle.
 # So this lesson asks: *how do several processes work on one mesh?*
 #
-# Each of these processes is called a **client** of the mesh. Usually there is one on each machine. In spite of the name, there is no server: the clients talk only to one another.
+# Each of these processes is called a **client** of the mesh. Usually there is one on each machine. In spite of the name, there is no separate server. Client 0 also coordinates the others.
 #
 # **After this lesson you can**
 #
@@ -48,7 +48,7 @@ picture.clients_picture()
 # Look at the two devices of one color. Each holds half of every split weight, so it takes both of them to make one model.
 # In the middle of every step, they exchange data along `model`. Both belong to the same client, so this traffic stays within a machine, where links are fast.
 #
-# The gradients and the loss are summed along `batch`. Only these sums cross the dashed line.
+# The gradients and the loss are summed along `batch`. Of the numbers in a step, only these sums cross the dashed line.
 #
 # That's why we list `model` last, as in {lesson:all_reduce}. Devices are numbered along the last dimension first: 0 and 1 are a pair along `model`, then 2 and 3, and so on. So the four devices of a client are two whole pairs.
 
@@ -143,7 +143,7 @@ run("sum.py", 2)
 # The sum is an all-reduce over all eight devices, so the other four ones came from the other process.
 #
 # This is the *multi-client* DTensor that {lesson:mesh_and_layout} mentioned.
-# The model and the training step stay as they were in a single process. Two things change: how you pack a tensor, and how you save.
+# The model and the training step stay as they were in a single process. Two things change besides the start: how you pack a tensor, and how you save.
 
 # %% places-text [markdown]
 # ## Which parts are mine?
@@ -347,6 +347,7 @@ weights = {}
 for name, value in values.items():
     weights[name] = distribute(name, value)
 model = MLP(weights)
+del weights  # or every device would hold them twice
 shape = dtensor.unpack(model.W1.value())[0].shape
 print("W1 on a device", shape, flush=True)
 
@@ -378,7 +379,8 @@ picture.memory_picture()
 # The training loop is the one from a single process. In each step, every client draws the whole batch of 32 rows, and `distribute` keeps the 16 rows that its devices need.
 # For the two halves to make up one batch, all clients have to draw the same rows. So the seed depends on the step alone.
 #
-# The program also saves checkpoints. We need them when a client dies, and come back to them there:
+# The program also saves checkpoints. We need them when a client dies, and come back to them there.
+# The lines before the loop make sure that all clients are at the same step; we come back to them, too:
 
 # %% client
 # %%writefile one_mesh_programs/client.py
@@ -389,6 +391,7 @@ import numpy as np
 import tensorflow as tf
 from client_start import options, restore_newest, train_step, x, y
 from mesh import client, clients, mesh
+from mine import mine
 from model import distribute, model
 from tensorflow.experimental import dtensor
 
@@ -400,6 +403,12 @@ checkpoint = tf.train.Checkpoint(model=model, step=step)
 keep = 3 if client == 0 else None
 manager = tf.train.CheckpointManager(checkpoint, folder, keep)
 restore_newest(checkpoint, folder)
+
+# Have all clients restored the same step? Each fills in its own
+layout = dtensor.Layout(["batch", "model"], mesh)
+steps = dtensor.pack(mine(np.full((4, 2), int(step)), layout), layout)
+first, last = int(tf.reduce_min(steps)), int(tf.reduce_max(steps))
+assert first == last, f"the clients are at steps {first} to {last}"
 
 while step < options.steps:
     # The same seed in all clients: they draw the same rows
@@ -464,7 +473,7 @@ import client
 # - [ ] `different` Each client prints losses of its own.
 #   Each client does compute with weights of its own. But the loss over the whole batch is a sum over all devices, and an all-reduce gives both clients the same sum.
 # - [x] `same` No error, and both clients print the same losses.
-#   `pack` compares nothing, so there is no error. And the loss over the whole batch comes out of an all-reduce, which gives both clients the same sum.
+#   `pack` compares nothing between clients, so there is no error. And the loss over the whole batch comes out of an all-reduce, which gives both clients the same sum.
 
 # %% reveal-seeds
 folder = tempfile.mkdtemp()
@@ -498,13 +507,13 @@ for step, loss in first.losses.items():
 # In every step, the all-reduce adds up gradients from both models, and both models are moved by this sum.
 # Since both are moved by the same amount, they stay as far apart as they were at the beginning.
 #
-# So don't trust losses only because all clients print the same ones. Run the first steps in a single process as well, if need be on virtual CPUs, and compare. Here the very first loss would tell you: 2.81 instead of 2.77.
+# So don't trust losses only because all clients print the same ones. Before a long run, train a small version of the model for some steps, also in a single process on virtual CPUs, and compare. Here the very first loss would tell you: 2.81 instead of 2.77.
 
 # %% killed-text [markdown]
-# ## One checkpoint, written by all
+# ## One checkpoint for all clients
 #
-# Saving is the second thing that changes. *All* clients call `save`, into one folder that all of them see, and together they write *one* checkpoint.
-# In {lesson:failures}, several workers must not save into the same folder, because each of them would write a whole checkpoint. Here each shard is written just once, by one of the devices that hold it.
+# Saving is the second thing that changes. *All* clients call `save`, because TensorFlow waits for all of them there. They save into one folder that all of them see, and it gets *one* checkpoint.
+# In {lesson:failures}, several workers must not save into the same folder, because each of them would write a whole checkpoint. Here each shard is written just once, by one of the devices that hold it. On our mesh, client 0 has both halves of every weight, and it writes them all.
 #
 # What is this checkpoint good for when a client dies? The clients save after step 5, and then train on. With `--pause 2` they wait two seconds after each step, and after step 7 we kill client 1:
 
@@ -523,7 +532,7 @@ killed
 # %% killed-read [markdown]
 # Client 0 doesn't train on alone. Its next step has an all-reduce with client 1, which is gone, so client 0 ends with an error. You know this from {lesson:failures}: one lost process ends the whole run.
 #
-# Then you restart all clients, and they go on from the checkpoint. But suppose the second machine stays broken. Can *one* client go on from a checkpoint that two have written?
+# Then you restart all clients, and they go on from the checkpoint. But suppose the second machine stays broken. Can *one* client go on from a checkpoint of two?
 # Our devices are virtual, so a single process can make all eight of them. (On one real machine with four, you would also take a smaller mesh, as in {lesson:any_mesh}.)
 
 # %% then-one
@@ -549,6 +558,19 @@ for step, loss in alone.items():
 #
 # That works because the checkpoint holds each variable under its name and with its whole shape, such as 64 × 16. It says nothing about clients.
 # So you can go on with 1, 2, 4 or 8 clients. Their number only has to divide the eight devices of our mesh.
+#
+# ## What if a client has the wrong folder?
+#
+# All of this takes one folder for all clients. Suppose that client 1 gets another one, which is empty. It finds no checkpoint, so it would begin with new weights at step 0, while client 0 goes on after step 8.
+# As you have seen, both would print the same losses. Client 0 would also run out of steps long before client 1, and in the end each would wait for the other.
+# So `client.py` compares the steps before it trains: each client packs its own step, and the smallest must be the largest.
+
+# %% other-folder
+wrong = {"client 1": [programs / "client.py", tempfile.mkdtemp()]}
+run("client.py", 2, folder, "--steps", 10, others=wrong)
+
+# %% which-text [markdown]
+# Both clients end with an error before they train.
 #
 # ## Which one?
 #
@@ -583,8 +605,8 @@ for step, loss in alone.items():
 # ## Takeaways
 #
 # - The clients share one mesh, and each makes the components of its own devices. If they draw different initial weights, training goes wrong, and no error says so.
-# - All clients save together, into one folder. If one dies, you can go on from the checkpoint with another number of clients.
-# - Take an all-reduce if the model fits on a device. If workers are often slow or die, take parameter servers. If the model doesn't fit, take a mesh.
+# - All clients call `save`, with one folder, and compare their steps before they train. If one dies, you can go on from the checkpoint with another number of clients.
+# - Take data parallelism with an all-reduce if the model fits on a device. If workers are often slow or die, take parameter servers. If the model doesn't fit, take a mesh.
 #
 # With a mesh that spans machines, you can train far larger models than ours. Most of those are transformers, and {lesson:transformer_block} splits one block of a transformer.
 

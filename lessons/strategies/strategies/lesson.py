@@ -252,6 +252,7 @@ print("after ", *copies_of(weight, mirrored))
 #
 # Why does the sum lead to 0.75? Each replica computes the mean loss over its part, and Keras divides that by the number of replicas, here 2.
 # This halves each gradient, and half of 0.25 plus half of 1.25 is 0.75.
+# (Keras does so with its own losses. A loss function of yours that returns a single number isn't divided. Its step would go to 1.5, so return one loss for each example.)
 #
 # Here is the whole step, from top to bottom. A gradient has the color of the examples that it comes from.
 # Stripes mark a partial sum, which still has to be added to the others. Below the all-reduce, both replicas hold the same:
@@ -312,7 +313,7 @@ picture.death_picture()
 # %% last-given [markdown]
 # ## Without batch normalization
 #
-# Without batch normalization, an empty part causes no `nan`: Keras takes the loss over no examples to be 0, so the gradient is 0, too. Is the last update right, then?
+# Without batch normalization, an empty part causes no `nan`: a loss of Keras over no examples is 0, so the gradient is 0, too. Is the last update right, then?
 #
 # Let's train the linear model on five examples, in batches of four. As before, replica 0 gets the last example, and replica 1 gets nothing.
 # And as before, each replica takes the mean loss over *its own part*, and Keras divides that by the number of replicas.
@@ -574,12 +575,13 @@ print(f"apart by {apart(synced):.4f}")
 # Now the difference *is* rounding, and the two copies are equal. Two devices do what one device does.
 #
 # No mistake of this lesson was harder to notice: no error, no `nan`, and a good accuracy. And there are others of its kind.
-# A strategy adds up the gradients, but *what a replica computes before that sum, it computes alone, unless you say otherwise*. Here are four cases in which this matters:
+# A strategy adds up the gradients, but *what a replica computes before that sum, it computes alone, unless you say otherwise*. Here are five cases in which this matters:
 #
 # | in your program | what each replica does alone | what helps |
 # | :--- | :--- | :--- |
 # | `BatchNormalization()` | normalizes its own rows, and keeps its own moving averages | `synchronized=True` |
 # | a mask, as of padded texts: `Masking`, `Embedding(mask_zero=True)` | divides its loss by the number of its own time steps that aren't masked | a custom training loop that divides by their number in the global batch |
+# | a loss function of your own that returns a single number | takes the mean over its own part, which nobody divides by the number of replicas | return one loss for each example |
 # | `clipnorm`, `clipvalue` or `global_clipnorm` of an optimizer | clips its own gradient, before the sum | a custom training loop that clips the sum, or tf_keras (Keras 2), which does |
 # | `Dropout` | chooses the units to drop, and all replicas choose alike: the first row of each replica loses the same units | tf_keras, in which each replica chooses others |
 #
