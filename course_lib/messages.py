@@ -27,6 +27,8 @@ _IN_USER_CODE = re.compile(r"in user code:\n\n(?: +File .*\n.*\n)*\n(?s:(.*))")
 _KIND = re.compile(r"(?:\w+\.)*([A-Z]\w*)(?:: |:?$)(?s:(.*))")
 
 _TRACEBACK = "Traceback (most recent call last):"
+# What Python says of an error in a finalizer, often as it ends: heading, frames, error.
+_IGNORED = re.compile(r"^Exception ignored .*\n(?:Traceback .*\n(?:[ \t].*\n)*)?.*\n?", re.M)
 _LATE = re.compile(r"^Timeout(?= \(\d+:\d\d:\d\d)", re.M)  # of faulthandler, above the frames
 _UNINDENTED = re.compile(r"^\S", re.M)  # below the frames: kind and message, which may have several lines
 _LOG = re.compile(r"[IWEF]\d{4} |\d{4}-\d\d-\d\d |WARNING: All log messages before absl")  # begins its lines
@@ -70,7 +72,7 @@ def _reason(message: str, longest: int) -> str:
 
 def ending(log: str) -> str:
     """Returns what a process said last on stderr: an exception, or a line that is no log."""
-    said = "\n".join(line for line in log.splitlines() if not _LOG.match(line)).strip()
+    said = _IGNORED.sub("", "\n".join(line for line in log.splitlines() if not _LOG.match(line))).strip()
     _before, head, traceback = said.rpartition(_TRACEBACK)
     if late := _LATE.search(traceback):
         return late[0]

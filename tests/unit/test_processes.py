@@ -70,15 +70,20 @@ Traceback (most recent call last):
 package.TheirError: two
   lines
 """
+FINALIZED_LATER = """Exception ignored in: <function Late.__del__ at 0x7fe2>
+Traceback (most recent call last):
+  File "y", line 4, in __del__
+TypeError: 'NoneType' object is not callable
+"""
 
 
 @pytest.mark.parametrize(
     ("log", "said", "line"),
     [
-        (CHAINED, "package.TheirError: two\n  lines", "TheirError: two"),
+        (CHAINED + FINALIZED_LATER, "package.TheirError: two\n  lines", "TheirError: two"),
         ("usage: plan [-h]\nplan.py: error: no such plan\n", "plan.py: error: no such plan", None),
         ("Name a plan.\n2026-11-21 10:00:00.1: I tensor.cc:8] bye\n", "Name a plan.", None),
-        ("I0000 00:00:17.9 5 port.cc:153] oneDNN is on\n", "", None),
+        ("I0000 00:00:17.9 5 port.cc:153] oneDNN is on\n" + FINALIZED_LATER, "", None),
     ],
 )
 def test_the_end_of_a_process_is_its_last_exception_or_its_last_words(log, said, line):
