@@ -20,7 +20,7 @@
 # - write the same training with Keras, or with a loop of your own, and get the same weights;
 # - bring the trained weights with you.
 #
-# **Time:** 30 minutes.
+# **Time:** 35 minutes.
 # **You need to know:** `MirroredStrategy` and its scope ({lesson:strategies}); for the section *Whose mean?*, what a loop divides by ({lesson:custom_training}).
 #
 # > **Where this runs.** TensorFlow 2.15 is the last version that has Estimators.

@@ -20,7 +20,7 @@
 # - name the parts of a run's state, and say what happens to a run that loses one of them;
 # - write a program that you can kill at any moment, even while it saves.
 #
-# **Time:** 30 minutes.
+# **Time:** 65 minutes.
 # **You need to know:** a training step on eight devices and its layouts ({lesson:one_step}).
 
 # %%

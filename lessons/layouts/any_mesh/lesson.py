@@ -18,7 +18,7 @@
 # - say what a checkpoint holds, and what each device reads from it;
 # - compare meshes by what each device has to hold, to send, and to wait for.
 #
-# **Time:** 30 minutes.
+# **Time:** 55 minutes.
 # **You need to know:** checkpoints and what Adam keeps ({lesson:a_run}),
 # and layouts from the names of axes ({lesson:splitting_the_model}).
 

@@ -15,7 +15,7 @@
 # - do the same for the forward and backward pass of a small network;
 # - check your answer against what TensorFlow really ran.
 #
-# **Time:** 40 minutes.
+# **Time:** 35 minutes.
 # **You need to know:** meshes and layouts ({lesson:mesh_and_layout}), how two matrices are multiplied,
 # and what a gradient is.
 

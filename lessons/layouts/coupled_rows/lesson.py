@@ -16,7 +16,7 @@
 # - decide whether each device normalizes by itself or all devices normalize together, and say what the choice costs;
 # - pad a last, smaller batch, and get what one device gets without padding.
 #
-# **Time:** 30 minutes. **You need to know:** a training step on eight devices and its all-reduces ({lesson:one_step}).
+# **Time:** 50 minutes. **You need to know:** a training step on eight devices and its all-reduces ({lesson:one_step}).
 
 # %%
 LANGUAGE = "en"

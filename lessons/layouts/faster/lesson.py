@@ -20,7 +20,7 @@
 # - take many steps in one call, and get the same weights as one step at a time;
 # - train on files that are larger than your memory.
 #
-# **Time:** 30 minutes.
+# **Time:** 55 minutes.
 # **You need to know:** Adam and the training loop ({lesson:a_run}), and what an all-reduce costs ({lesson:all_reduce}).
 
 # %%

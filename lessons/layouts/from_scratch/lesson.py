@@ -21,7 +21,7 @@
 # - choose a test that can find the bug you are afraid of;
 # - compare two optimizers fairly.
 #
-# **Time:** 30 minutes.
+# **Time:** 60 minutes.
 # **You need to know:** the training step ({lesson:one_step}), slots ({lesson:a_run}),
 # and what fusing all-reduces does ({lesson:faster}).
 

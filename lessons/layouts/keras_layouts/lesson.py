@@ -17,7 +17,7 @@
 # - recognize three mistakes that raise no error, and cure them;
 # - decide which version of Keras to use for a model that has to be split.
 #
-# **Time:** 30 minutes.
+# **Time:** 40 minutes.
 # **You need to know:** tensor parallelism ({lesson:splitting_the_model}), fused all-reduces ({lesson:faster}),
 # and stale reads ({lesson:from_scratch}).
 

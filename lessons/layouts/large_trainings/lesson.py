@@ -16,7 +16,7 @@
 # - clip gradients that are split over devices, and train in mixed precision;
 # - use dropout that doesn't depend on the layout, and put all five into one step.
 #
-# **Time:** 35 minutes.
+# **Time:** 60 minutes.
 # **You need to know:** tensor parallelism ({lesson:splitting_the_model}),
 # and the run on any mesh ({lesson:any_mesh}).
 

@@ -20,7 +20,7 @@
 # - export a model together with its preprocessing, so that it takes texts;
 # - test an export in the way its users will use it.
 #
-# **Time:** 30 minutes.
+# **Time:** 45 minutes.
 # **You need to know:** checkpoints and what is in them ({lesson:a_run}, {lesson:any_mesh}),
 # and a model that is split over devices ({lesson:splitting_the_model}).
 

@@ -19,7 +19,7 @@
 # - lay out consecutive layers so that they fit together;
 # - spot a layout that costs too much before you train with it.
 #
-# **Time:** 35 minutes.
+# **Time:** 60 minutes.
 # **You need to know:** a training step and its all-reduces ({lesson:one_step}),
 # and what products and sums of split matrices exchange ({lesson:communication}).
 

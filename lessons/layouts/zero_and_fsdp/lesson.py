@@ -19,7 +19,7 @@
 # - turn data parallelism into ZeRO-1 or FSDP, and predict what a step then exchanges;
 # - recompute activations in the backward pass, and check that they really are recomputed.
 #
-# **Time:** 30 minutes.
+# **Time:** 55 minutes.
 # **You need to know:** Adam and what it keeps ({lesson:a_run}),
 # reduce-scatter and all-gather ({lesson:all_reduce}), layouts on two mesh dimensions ({lesson:splitting_the_model}).
 

@@ -20,7 +20,7 @@
 # - decide when to split a network over more devices, and when to add replicas;
 # - write a planner that finds the fastest way to share out the work, and compare it with a published run.
 #
-# **Time:** 30 minutes.
+# **Time:** 55 minutes.
 # **You need to know:** the ring ({lesson:all_reduce}), what a transformer block exchanges ({lesson:transformer_block}),
 # micro-batches ({lesson:large_trainings}), and the 16 bytes of a parameter ({lesson:zero_and_fsdp}).
 

@@ -17,7 +17,7 @@
 # - say what full recomputation costs in seconds, and what it saves in bytes;
 # - hold a planner against published training runs, and say how far to trust it.
 #
-# **Time:** 25 minutes.
+# **Time:** 40 minutes.
 # **You need to know:** the planner of {lesson:how_long}, and recomputation from {lesson:zero_and_fsdp}.
 
 # %%

@@ -23,7 +23,7 @@
 # - split a transformer block over devices, and explain why the heads' own work needs no exchange;
 # - work out how many bytes a step of a large transformer exchanges, before you run it.
 #
-# **Time:** 35 minutes, without the part called *Optional*.
+# **Time:** 60 minutes, without the part called *Optional*.
 # **You need to know:** tensor parallelism ({lesson:splitting_the_model}) and the all-reduce of a ring ({lesson:all_reduce}).
 
 # %%

@@ -17,7 +17,7 @@
 # - judge which of a planner's estimates to trust;
 # - choose a plan that you'll hardly regret, whether your links are fast or slow.
 #
-# **Time:** 25 minutes.
+# **Time:** 55 minutes.
 # **You need to know:** the planner of {lesson:stages}, and ZeRO and FSDP from {lesson:zero_and_fsdp}.
 
 # %%

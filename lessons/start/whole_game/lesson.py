@@ -6,7 +6,7 @@
 # In one of these three, a quarter of the examples were given another example's label.
 # TensorFlow reported no error. Which run is it?
 #
-# **Time:** 30 minutes.
+# **Time:** 35 minutes.
 # **You need to know:** how to train a small network in TensorFlow on one device.
 
 # %%

@@ -19,7 +19,7 @@
 # - say what Keras has divided already, and what it hasn't;
 # - split a batch that is too large into micro-batches.
 #
-# **Time:** 30 minutes.
+# **Time:** 45 minutes.
 # **You need to know:** `MirroredStrategy`, its scope and its replicas ({lesson:strategies}).
 
 # %%

@@ -14,7 +14,7 @@
 # - find out why a cluster hangs without printing anything;
 # - let a batch system warn the workers before their time is up, and start them again after a failure.
 #
-# **Time:** 50 minutes.
+# **Time:** 60 minutes.
 # **You need to know:** how several workers train together, and what `TF_CONFIG` says ({lesson:workers}); what belongs to the state of a run ({lesson:a_run}).
 
 # %%

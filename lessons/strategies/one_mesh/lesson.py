@@ -21,7 +21,7 @@
 # - go on from a checkpoint with another number of processes, after one of them has died;
 # - choose between all the systems of this part.
 #
-# **Time:** 30 minutes.
+# **Time:** 40 minutes.
 # **You need to know:** a mesh with two dimensions ({lesson:splitting_the_model}), programs that run as several processes ({lesson:workers}).
 
 # %%

@@ -19,7 +19,7 @@
 # - find the lines of a step that see only part of the batch, and fix them;
 # - save a model that several replicas have trained, and restore it on one device.
 #
-# **Time:** 35 minutes.
+# **Time:** 55 minutes.
 # **You need to know:** replica steps, `run`, `reduce`, and the global batch size ({lesson:custom_training}).
 
 # %%

@@ -19,7 +19,7 @@
 # - say how stale your gradients will be, and choose a learning rate for them;
 # - say what you lose when a worker, a server or the coordinator dies.
 #
-# **Time:** 35 minutes.
+# **Time:** 55 minutes.
 # **You need to know:** workers and `TF_CONFIG` ({lesson:workers}), asynchronous training ({lesson:strategies}).
 
 # %%

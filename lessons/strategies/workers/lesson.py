@@ -16,7 +16,7 @@
 # - say which worker gets which example, and choose how the data are split;
 # - make the step right for any number of examples, not only for those that divide evenly.
 #
-# **Time:** 35 minutes.
+# **Time:** 50 minutes.
 # **You need to know:** replicas and the global batch ({lesson:strategies}), and what a loop of your own divides by ({lesson:custom_training}).
 
 # %%
