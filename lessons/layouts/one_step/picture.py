@@ -20,15 +20,21 @@ def differences_picture(comparisons: Mapping[str, Sequence[float]]) -> Picture:
     """
     figure = Figure(figsize=(7, 3.4), layout="constrained")
     axes = figure.subplots()
+    ends = []
     for (name, differences), (colour, _dashes, marker) in zip(comparisons.items(), STYLES, strict=False):
         so_far = np.maximum.accumulate(differences)
         steps = np.arange(1, len(so_far) + 1)
         axes.semilogy(steps[so_far > 0], so_far[so_far > 0], color=colour, marker=marker)
-        axes.annotate(name, (len(so_far) + 0.5, so_far[-1]), color=colour, va="center", annotation_clip=False)
+        ends.append((float(so_far[-1]), len(so_far) + 0.5, name, colour))
+    lowest = 0.0
+    for last, right, name, colour in sorted(ends):
+        height = max(last, lowest)
+        axes.annotate(name, (right, height), color=colour, va="center", annotation_clip=False)
+        lowest = 10 * height  # so that no two names overlap
     axes.set_xlabel(_("step"))
     axes.set_ylabel(_("largest difference so far"))
     axes.set_xticks([1, 5, 10, 15, 20])
-    axes.set_xlim(0.5, 24)
+    axes.set_xlim(0.5, 25)
     axes.grid(visible=True, alpha=0.3)
     file = io.BytesIO()
     figure.savefig(file)
