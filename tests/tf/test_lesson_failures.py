@@ -5,7 +5,6 @@ import re
 import runpy
 import textwrap
 
-from lessons.strategies.failures import resuming
 from tests.course import COURSE
 
 DEPLOY = COURSE.root / "deploy" / "slurm"
@@ -39,10 +38,6 @@ def test_what_the_text_quotes_stands_in_the_programs():
     for block in quoted:
         indented = [textwrap.indent(block, spaces * " ") for spaces in (0, 4, 8)]
         assert any(each in WORKER + without_remarks + SCRIPT for each in indented)
-
-
-def test_the_answer_of_the_first_exercise_is_what_the_program_gets():
-    assert resuming.NUMBERS_IN.strip() == CELLS["numbers-in"].strip()
 
 
 def test_the_batch_script_and_its_program_are_those_of_deploy(tmp_path):

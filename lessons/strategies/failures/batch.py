@@ -58,7 +58,7 @@ def run_batch(
 def slurm(folder: Path, number: int) -> dict[str, str]:
     """Puts stand-ins for Slurm's commands into a folder, and returns what a job of this number is told.
 
-    `srun` writes what its tasks print to the files task0.log and task1.log there.
+    `srun` writes what its tasks print to files there: task0.log, task1.log, …
     """
     for name in ("srun", "scontrol"):
         shutil.copy(STAND_INS, folder / f"{name}.py")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lessons.strategies.own_file import source_of
+from lessons.strategies.own_file import cell, source_of
 
 _BEFORE, _AFTER = "manager = tf.train", "@tf.function\ndef sum_over"  # what stands between them goes
 _IMPORT = "from pathlib import Path"
@@ -17,21 +17,11 @@ def all_reduce_min(number):
 """
 _CALL = "manager = resume(worker, checkpoint, folder, all_reduce_min)"
 
-# As in the lesson
-NUMBERS_IN = """
-def numbers_in(folder):
-    numbers = []
-    for file in Path(folder).glob("ckpt-*.index"):
-        _, number = file.stem.split("-")  # of "ckpt-3"
-        numbers.append(int(number))
-    return sorted(numbers)
-"""
-
 
 def with_resume(program: Path, resume: Callable[..., Any]) -> str:
     """Returns the program with a reader's `resume`, or ours where that is not right yet."""
     text = program.read_text()
     start, end = text.index(_BEFORE), text.index(_AFTER)
     own = source_of("failures-resume", resume)
-    parts = [text[:start], _IMPORT, NUMBERS_IN, _MINIMUM, own, _CALL, text[end:]]
+    parts = [text[:start], _IMPORT, cell("failures", "numbers-in"), _MINIMUM, own, _CALL, text[end:]]
     return "\n\n\n".join(part.strip() for part in parts) + "\n"

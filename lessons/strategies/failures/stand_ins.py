@@ -1,7 +1,7 @@
 """Stands in for Slurm's `srun` and `scontrol` on one machine; the file's name says for which.
 
-The real srun starts a task on each machine. This one starts both here, and sends the signal that is asked
-for. Both stay in the group of the batch script, so that who ends that ends them.
+The real srun starts a task on each machine. This one starts all here, two or SRUN_TASKS, and sends the signal
+that is asked for. They stay in the group of the batch script, so that who ends that ends them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ _HOST = "localhost"
 
 
 def srun(arguments: list[str], folder: Path) -> int:
-    """Runs a command as two tasks, prints what they printed, and returns the status of the job step."""
+    """Runs a command as some tasks, prints what they printed, and returns the status of the job step."""
     command = list(itertools.dropwhile(lambda word: word.startswith("--"), arguments))
-    of_both = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2"}
-    of_both |= {"SLURM_STEP_NODELIST": _HOST, "SLURMD_NODENAME": _HOST}
-    logs, tasks = [folder / f"task{task}.log" for task in range(2)], []
+    count = os.environ.get("SRUN_TASKS", "2")
+    of_all = {"SLURM_STEP_NUM_TASKS": count, "SLURM_STEP_TASKS_PER_NODE": count}
+    of_all |= {"SLURM_STEP_NODELIST": _HOST, "SLURMD_NODENAME": _HOST}
+    logs, tasks = [folder / f"task{task}.log" for task in range(int(count))], []
     for number, log in enumerate(logs):
-        own = {**os.environ, **of_both, "SLURM_PROCID": str(number)}
+        own = {**os.environ, **of_all, "SLURM_PROCID": str(number)}
         with log.open("w") as out:
             tasks.append(subprocess.Popen(command, env=own, stdout=out, stderr=subprocess.STDOUT))
     _signal(tasks, logs[0])
@@ -44,7 +45,7 @@ def srun(arguments: list[str], folder: Path) -> int:
 
 
 def _signal(tasks: list[subprocess.Popen[bytes]], log: Path) -> None:
-    """Sends SIGTERM to both tasks, or SIGKILL to task 1, when task 0 has printed certain words."""
+    """Sends SIGTERM to all tasks, or SIGKILL to task 1, when task 0 has printed certain words."""
     words = os.environ.get("SIGTERM_AFTER") or os.environ.get("SIGKILL_AFTER")
     if not words:
         return
