@@ -34,12 +34,13 @@ def mended(
     full=64,
     size=lambda strategy: 64,
     frozen=False,
+    cut=0,
 ):
     """An answer to strategies-mend, with one of its parts in another way."""
     with strategy.scope() if scope else contextlib.nullcontext():
         model = make_model(synchronized=synchronized)
     model.layers[0].trainable = not frozen
-    end = len(x) // full * full
+    end = cut or len(x) // full * full
     model.fit(x[:end], y[:end], batch_size=size(strategy), shuffle=False, verbose=0)
     return model
 
@@ -63,7 +64,9 @@ ATTEMPTS = {
             (partial(mended, scope=False), "into its scope"),
             (partial(mended, synchronized=False), "its own rows"),
             (partial(mended, full=1), "an update too many"),
-            (partial(mended, frozen=True), "first 128"),
+            (partial(mended, frozen=True), "all full batches"),
+            (partial(mended, cut=128), "an update too many"),
+            (partial(mended, cut=-15), "all full batches"),
             (nothing, "Return the model"),
             (partial(mended, size=lambda strategy: 64 * strategy.num_replicas_in_sync), "all replicas"),
         ),

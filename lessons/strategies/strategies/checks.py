@@ -97,7 +97,7 @@ def _step_on_replicas(replica_step: Callable[..., Any], weight: Array, parts: tu
     return _outcome(copies, replica_runs.numbers(strategy, returned))
 
 
-_REVIEWS = 143  # two full batches, and one with unequal parts
+_REVIEWS = (143, 128, 100)  # of these, 15, none and 36 are no full batch
 _SECONDS = 90  # for a fit: a second or so, but where a machine is busy it waits
 _TOLERANCE = 5e-4  # of a weight, for Adam enlarges rounding; a wrong last step moves some by ten times that
 
@@ -107,22 +107,22 @@ def mend(answer: Callable[..., Any]) -> str | None:
     """An epoch of `fit` that gives the same weights on one device and on two."""
     hints = {
         "model": _("Return the model that `make_model` made. Call it once."),
-        "scope": _("One device trained, whatever the strategy. What belongs into its scope?"),
+        "scope": _("The model's variables aren't those of `strategy`. What belongs into its scope?"),
         "fit": _("Use `fit`: with `train_on_batch` every replica gets the whole batch."),
         "steps": _("Make one epoch, and of global batches: `batch_size=64` is for all replicas together."),
         "own rows": _("The weights differ, for each replica normalizes its own rows."),
         "unequal": _("That is an update too many: the last batch isn't full. Leave it out."),
-        "other": _("The weights aren't those of an epoch over the first 128 reviews, in their order."),
+        "other": _("The weights aren't those of an epoch over all full batches, in their order."),
     }
     wrong = {(lambda key=key: key): hint for key, hint in hints.items()}
-    case = Case((), told=_("one replica, and two"))
+    case = Case((), told=_("one replica and two, with 143 reviews; one, with 128 and with 100"))
     return judge(answer, lambda: "equal", [case], run=_verdict, misconceptions=wrong)
 
 
 def _verdict(train: Callable[..., Any]) -> str:
     """Returns "equal", or what keeps the weights from being those that one device finds."""
     tf, random = start_tensorflow(), np.random.default_rng(0)
-    features, labels = random.random((_REVIEWS, 20), np.float32), np.arange(_REVIEWS) % 2
+    features, labels = random.random((max(_REVIEWS), 20), np.float32), np.arange(max(_REVIEWS)) % 2
     keras, made = tf.keras, []
 
     def make_model(*, synchronized: bool = False) -> Any:
@@ -136,21 +136,25 @@ def _verdict(train: Callable[..., Any]) -> str:
 
     tf.config.run_functions_eagerly(True)  # a fit that is compiled takes many seconds
     try:
-        right = make_model()
-        right.fit(features[:128], labels[:128], batch_size=64, shuffle=False, verbose=0)
-        for strategy in (tf.distribute.get_strategy(), replica_runs.replicas(2)):
+        one, two, right = tf.distribute.get_strategy(), replica_runs.replicas(2), {}
+        for batches in (1, 2):
+            right[batches] = make_model()
+            rows = slice(64 * batches)
+            right[batches].fit(features[rows], labels[rows], batch_size=64, shuffle=False, verbose=0)
+        for strategy, count in ((two, _REVIEWS[0]), *((one, count) for count in _REVIEWS)):
             made.clear()
             with limit.time_limit(_SECONDS):
-                model = train(strategy, make_model, features, labels)
+                model = train(strategy, make_model, features[:count], labels[:count])
             if len(made) != 1 or model is not made[0]:
                 return "model"
             several, steps = strategy.num_replicas_in_sync > 1, model.optimizer.iterations.numpy()
-            pairs = zip(model.get_weights(), right.get_weights(), strict=True)
+            batches = count // 64
+            pairs = zip(model.get_weights(), right[batches].get_weights(), strict=True)
             found = {
                 "scope": several != hasattr(model.weights[0].value, "values"),
                 "fit": getattr(model, "history", None) is None,
-                "unequal": steps == 3,  # the last batch is not full
-                "steps": steps != 2,
+                "unequal": count % 64 and steps == batches + 1,
+                "steps": steps != batches,
                 "own rows": several and not model.layers[1].synchronized,
                 "other": any(np.abs(ours - theirs).max() > _TOLERANCE for ours, theirs in pairs),
             }
