@@ -81,6 +81,24 @@ def waits_again(worker, checkpoint, folder, all_reduce_min):
     return made
 
 
+def worker_0_refuses(worker, checkpoint, folder, all_reduce_min):
+    common = all_reduce_min(newest(folder))
+    if worker == 0 and common == 0 < newest(folder):
+        raise ValueError("somebody sees no checkpoint")
+    restored(checkpoint, folder, common)
+    return manager(checkpoint, own(worker, folder))
+
+
+def step_alone(worker, checkpoint, folder, all_reduce_min):
+    made = by_trying(worker, tf.train.Checkpoint(step=checkpoint.step), folder, all_reduce_min)
+    return manager(checkpoint, made.directory)
+
+
+def under_another_name(worker, checkpoint, folder, all_reduce_min):
+    made = by_trying(worker, checkpoint, folder, all_reduce_min)
+    return tf.train.CheckpointManager(checkpoint, made.directory, 3, checkpoint_name="model")
+
+
 def others_into_one(worker, folder):
     return folder if worker == 0 else Path(tempfile.gettempdir(), "others")
 
@@ -119,7 +137,10 @@ ATTEMPTS = {
             (from_own_folder, "different steps: 30, 0, 0"),
             (resume(only_who_finds_one), "Every worker calls it once"),
             (resume(lambda folder, all_reduce_min: all_reduce_min(0)), "the latest that all of them see"),
-            (resume(), "None of them refuses: they restored the steps 0, 0, 0"),
+            (resume(), "has to raise a ValueError"),
+            (worker_0_refuses, "has to raise a ValueError"),
+            (step_alone, "weights are still new"),
+            (under_another_name, "their names"),
             (without_default, "ValueError"),
             (resume(by_counting), "NotFoundError"),
             (resume(newest_as_text), "the latest that all of them see"),

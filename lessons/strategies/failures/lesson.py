@@ -344,7 +344,7 @@ compare(killed["worker 0"].losses, resumed["worker 0"].losses)
 # After step 4 it would be `(1, 1)`, and `skip(1)` would skip the one batch that is done.
 # The order of the examples depends only on the epoch, so step 4 gets the same batch as before.
 #
-# Does it matter when the worker is killed? A test of this course kills one twenty times at random, sometimes in the middle of a save. Each time, the resumed run has the losses of an uninterrupted one.
+# Does it matter when the worker is killed? A test of this course kills one at twenty random times. Each time, the resumed run has the losses of an uninterrupted one.
 
 # %% note-fewer [markdown]
 # Do I need as many workers as before?
@@ -423,7 +423,7 @@ saves_picture()
 # After a kill, yes. It reads a small file called `checkpoint`, which TensorFlow writes last. (With variables on a mesh, TensorFlow may write it too early: see {lesson:a_run}.)
 #
 # But the checkpoint that this file names may be gone, because somebody deleted it, or because the machine lost power before the disk had it.
-# Then `latest_checkpoint` returns `None` to all workers, and the run starts over without an error. You only miss the line `resumes after step`.
+# Then `latest_checkpoint` returns `None` to all workers, and the run starts over. It raises no error: there is a line in TensorFlow's log, and the line `resumes after step` is missing.
 # The function `newest` from {lesson:a_run} is safer: it looks for the checkpoints, and doesn't read that file.
 
 # %% agree-text [markdown]
@@ -431,7 +431,7 @@ saves_picture()
 #
 # Suppose one machine has mounted the wrong folder. Its worker finds no checkpoint and starts from step 0, while the other one resumes after step 6.
 # TensorFlow doesn't compare what they have restored, so from now on they train two different models.
-# The losses don't show it: each worker prints the sum of both shares, so both print the same number.
+# You don't see it when you compare their logs: each worker prints the sum of both shares, so both print the same losses.
 #
 # That's why the program compares the steps before it trains. It has an all-reduce for that:
 #
@@ -442,7 +442,7 @@ saves_picture()
 #     return strategy.reduce("SUM", numbers, axis=None)
 # ```
 #
-# `strategy.reduce` takes only values that come from replicas. So `strategy.run` first calls `tf.identity` on each replica, which returns the number unchanged.
+# `strategy.reduce` adds up what the replicas return. So `strategy.run` first calls `tf.identity` on each replica, which returns the number unchanged.
 #
 # If all workers are at the same step, their average is this step, too. If not, at least one worker's step differs from the average. That worker raises an error:
 #
@@ -578,8 +578,8 @@ compare(report["worker 0"].losses)
 # ## A worker gets SIGTERM
 #
 # So far, worker 1 was killed without warning. Often there is one. When a job's time is up, Slurm and Kubernetes first send SIGTERM, and SIGKILL some time later.
-# Cloud providers do the same when they take back a *spot machine*, which is cheaper because they may take it back at any time. (This is called *preemption*.)
-# The time between the two signals is the **grace period**. It's usually long enough to save a checkpoint.
+# Cloud providers also warn before they take back a *spot machine*, which is cheaper because they may take it back at any time. (This is called *preemption*.) Whether your process gets their warning as a SIGTERM depends on the provider.
+# The time between the two signals is the **grace period**. In it, the workers have to finish a step or two, and save a checkpoint.
 #
 # But what if only one machine gets the signal? All workers have to save, and all after the same step. So they have to agree on a step.
 
@@ -664,6 +664,16 @@ warned_picture()
 # %% warned
 warned
 
+# %% note-cloud [markdown]
+# Is it the same on Google Cloud?
+#
+# No. We have not tried it there, but this is what TensorFlow's source code says.
+# The handler asks Google's metadata server whether it runs on such a machine. If it does, it doesn't listen for SIGTERM.
+# With GPUs, it asks the metadata server again and again whether the machine will be taken away. With CPUs alone it only writes a warning, and the program runs on until SIGKILL.
+#
+# If you want it to listen for SIGTERM there too, let the question go nowhere: set the environment variable `GCE_METADATA_IP` to `127.0.0.1:9` before the program starts.
+# This course does that for all programs that it starts. But Google's own libraries use the variable too, so reading and writing `gs://` may then fail.
+
 # %% note-empty [markdown]
 # What else does the handler do?
 #
@@ -671,7 +681,7 @@ warned
 # If that were `manager`, worker 0 would restore again, from the shared folder, and the others would find nothing in their temporary folders. If your `resume` had chosen an older checkpoint, worker 0 alone would now jump to the latest.
 # So the handler gets `empty_manager`, whose folder is empty.
 #
-# It also adds a counter of its own to the checkpoints. When the program restores, nothing takes up this counter, and `assert_consumed`, which {lesson:own_steps} calls, would complain.
+# It also adds a counter of its own to the checkpoints. When the program restores, the handler isn't made yet, so nothing takes up this counter, and `assert_consumed`, which {lesson:own_steps} calls, would complain.
 
 # %% nothing [markdown]
 # ## A worker never comes
@@ -704,7 +714,7 @@ lines = waiting["worker 0"].lines
 reveal("failures-hang", lines[0] if lines else "nothing")
 
 # %% hang-why [markdown]
-# This failure is easy to miss, because nothing tells you about it. You start sixteen machines, and half an hour later the log is still empty. Even Ctrl-C doesn't help, because the call doesn't return to Python.
+# This failure is easy to miss, because the program says nothing. You start sixteen machines, and half an hour later it still hasn't printed a line. Even Ctrl-C doesn't help, because the call doesn't return to Python.
 #
 # How did our program get out of it? It sets a timeout around the strategy, as in {lesson:workers}:
 #
@@ -744,7 +754,7 @@ for line in log.splitlines():
 # Only worker 0 writes this list, at log level INFO. If worker 0 itself is missing, you have only the stack.
 #
 # A worker can also get stuck in the middle of training, for example because a file system doesn't answer. It's alive and sends heartbeats, so there is no error, and the others wait in their all-reduce.
-# For this case, the loop sets another timeout, and starts it anew before each step:
+# For this case, the loop sets another timeout, and starts it anew before each step. (While a worker restores, no timeout runs.)
 #
 # ```python
 # faulthandler.dump_traceback_later(args.step_timeout, exit=True)
@@ -784,7 +794,7 @@ with behind_a_proxy(command) as cluster:
     print(cluster.wait())
 
 # %% proxy-read [markdown]
-# Both workers were healthy, and neither said what was wrong. After 20 seconds, the timeout ended them.
+# Both workers were healthy, and neither program printed what was wrong. After 20 seconds, the timeout ended them.
 #
 # The second variable in the picture helps: `no_proxy` lists the hosts that are reached directly.
 # Set it on every machine, before TensorFlow starts, and write the hosts as `TF_CONFIG` does, for example `export no_proxy=host0,host1`.
@@ -897,11 +907,11 @@ compare(report["host0"].losses)
 # #SBATCH --requeue
 # ```
 #
-# That's two machines for an hour. Sixty seconds before the hour is over, the workers get SIGTERM. So they save, and end with 75.
+# That's two machines for an hour. About sixty seconds before the hour is over, the workers get SIGTERM. So they save, and end with 75.
 # `--requeue` lets the script put the job back into the queue, and Slurm runs it again when its turn comes.
 #
 # The script mustn't do that after every failure: with a bug in the first step, the job would fail and come back again and again.
-# So it puts the job back only if the run has failed, but has saved something new. Its function `latest` prints the name of the newest checkpoint. The script keeps in `before` what it printed before the workers started, and calls it again after they have ended:
+# So it puts the job back only if the run has failed, but has saved something new. Its function `latest` prints the file in which TensorFlow names the newest checkpoint. The script keeps in `before` what it printed before the workers started, and calls it again after they have ended:
 #
 # ```sh
 # if [[ $status -ne 0 && $(latest) != "$before" ]]; then
