@@ -195,7 +195,7 @@ time_against_payload(ring_between, tree_between)
 # Every curve is flat on the left and climbs on the right.
 #
 # - *On the left*, only the latency counts. With every device that you add, a ring gets slower. The trees are far ahead.
-# - *On the right*, only the bytes count. By our formulas, an all-reduce then takes about $2S/\beta$, *however many devices there are*.
+# - *On the right*, only the bytes count. By our formulas, an all-reduce then takes about $2S/\beta$, *with 512 devices hardly longer than with 8*.
 #   The ring sends slightly fewer bytes than the trees, so in the end it is a little faster.
 #
 # So take trees for small payloads, and rings for large ones.
@@ -205,7 +205,7 @@ time_against_payload(ring_between, tree_between)
 # ## Two levels
 #
 # So far, all links were alike. But the links inside a node are about ten times as fast as those between nodes.
-# One ring through all 512 devices can't use that. It leaves each node through a single adapter, and the other seven adapters are idle.
+# One ring through all 512 devices can't use that. It leaves each node through one adapter and comes in through another, so most of the eight are idle.
 #
 # A *hierarchical* all-reduce uses all eight adapters. It has three moves. Here they are for two nodes of four devices:
 
@@ -305,7 +305,7 @@ for nodes in [1, 2]:
 # %% block-read [markdown]
 # In two nodes, they take more than half a second instead of a third. But is the formula right?
 # For the [Ultra-Scale Playbook](https://huggingface.co/spaces/nanotron/ultrascale-playbook), the bandwidth of all-reduces was measured on H100s, eight to a node.
-# The times in the last column follow from it, for a payload of 256 MB. Our formula takes 371 GB/s inside a node and 50 GB/s between nodes:
+# The times in the last column follow from its median, for a payload of 256 MB. Our formula takes 371 GB/s inside a node and 50 GB/s between nodes:
 #
 # | H100s | formula | measured |
 # | ---: | ---: | ---: |
@@ -313,7 +313,8 @@ for nodes in [1, 2]:
 # | 64 | 2.6 ms | 5.1 ms |
 # | 512 | 2.7 ms | 15.5 ms |
 #
-# By the formula, 512 devices take hardly longer than 64. In fact they took three times as long, almost six times what the formula says.
+# By the formula, 512 devices take hardly longer than 64. The measured median is three times as long, and almost six times what the formula says.
+# With many nodes, the measurements also spread: the fastest on 512 devices come close to the formula, and the slowest are far above it.
 # So where gradients go between many nodes, the planner below is too optimistic.
 #
 # ## Which all-reduces does a step make?
@@ -407,7 +408,7 @@ for tensor in [2, 8, 16]:
 #
 # An A100 has a peak of 312 · 10¹² FLOPs a second, but no training run reaches the peak. We take 52 % of it.
 # This is the only number in the planner that we *fitted*: we chose it so that the finished planner of {lesson:stages}
-# agrees with a published run of this very network, on 256 A100s. With it, the two differ by less than 2 %.
+# agrees with a published run of this very network, on 256 A100s. With it, the two differ by less than 3 %.
 
 
 # %% a100
@@ -564,7 +565,8 @@ def step_seconds(network, machine, plan):
 step_over_time(compute, activations, 32, gradients)
 
 # %% step-read [markdown]
-# A step takes 14.2 s. For 2.4 s of it, no device is computing.
+# A step takes 14.2 s. For 2.4 s of it, no device is computing, because in our model a device waits for each of its all-reduces.
+# Real programs hide some of them behind computing, as {lesson:transformer_block} says.
 # (The picture draws all the all-reduces of a micro-batch in one piece. In fact, each block has its own four.)
 #
 # Does the explorer agree?
@@ -663,7 +665,7 @@ for examples in [1, 2, 4]:
 plans_against_memory(rows, A100.memory)
 
 # %% held-read [markdown]
-# Four examples would need 83.3 GB. So two is the most, and that is why our plan has two.
+# Four examples would need 83.3 GB. Three would fit, but the 64 examples of a replica can't be divided into threes. So our plan has two.
 
 # %% note-activations [markdown]
 # Then how can the explorer take eight?
@@ -777,7 +779,7 @@ reveal("how_long-break-even", 1000 * round(tokens / 1000))
 # %% note-critical [markdown]
 # Isn't this called *critical batch size*?
 #
-# Some authors do call it that. But in {lesson:faster}, the critical batch size was the size of the whole batch beyond which more examples save hardly any steps
+# Some authors do call it that. But in {lesson:faster}, the critical batch size was the size of the whole batch beyond which more examples save fewer and fewer steps
 # ([McCandlish and others](https://arxiv.org/abs/1812.06162)). It doesn't depend on the devices.
 # Divide it by the break-even batch, and you know about how many replicas are worth having.
 
@@ -885,7 +887,7 @@ for tensor, examples in [(8, 1), (16, 2)]:
 steps_beside(steps)
 
 # %% many-read [markdown]
-# Computing takes equally long in both plans. With `tensor` 16, the activations take a little longer, but the gradients take only half as long.
+# Computing takes equally long in both plans. With `tensor` 16, the activations take 0.11 s instead of 0.04 s, but the gradients take only half as long.
 #
 # Why was it different on 64 devices? There, a replica took 64 examples in each step. Now it takes one or two.
 # Activations are exchanged for each example, but gradients only once a step. So with few examples, the gradients count for more.
@@ -948,7 +950,7 @@ steps_beside({"planner": planned, "published": {"whole": 24.8}})
 # The 24.8 s follow from the 148 · 10¹² FLOPs a second that the paper reports for each device.
 # Its FLOPs count every forward pass twice, because these runs compute it twice; {lesson:stages} says why. Those of this lesson count it once.
 #
-# And how good is the explorer? It predicted steps on virtual CPUs between 10 % too short and 16 % too long, but virtual CPUs have no links.
+# And how good is the explorer? On virtual CPUs, two of its numbers were fitted to six steps. It then predicted six others between 10 % too short and 16 % too long, but virtual CPUs have no links.
 # The site's page *How good is the model?* compares it with all the published runs that we found. Usually it is off by up to a third.
 
 # %% plain-heading [markdown]
@@ -961,7 +963,7 @@ steps_beside({"planner": planned, "published": {"whole": 24.8}})
 # ## Takeaways
 #
 # - A small all-reduce takes as many latencies as there are messages that must follow one another.
-#   By our formula, a large one takes about twice the payload divided by the bandwidth, however many devices there are. Measured ones get slower with more nodes.
+#   By our formula, a large one takes about twice the payload divided by the bandwidth, and hardly longer on more devices. Measured ones get slower with more nodes.
 # - While each replica has plenty of tokens, split the network over as many devices as memory demands, and no more.
 #   With few tokens, a larger replica can be faster, even over two nodes.
 # - Below its break-even batch, a replica exchanges gradients for longer than it computes. More devices then need a larger batch.
