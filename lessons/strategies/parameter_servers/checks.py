@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache, partial
 from itertools import groupby
@@ -12,6 +13,7 @@ from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
 from course_lib.i18n import _
+from course_lib.runtime import start_tensorflow
 
 Outcome = dict[str, Any]
 _ARGS = "`args=(iterator,)`"
@@ -22,15 +24,17 @@ class _Coordinator:
 
     def __init__(self) -> None:
         self.events: list[str] = []
-        self.steps: list[Callable[[], Any]] = []
+        self.steps: list[Any] = []
 
-    def schedule(self, function: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function != self.train_step:
+    def schedule(self, fn: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if fn != self.train_step:
             raise CourseError(
                 _("`schedule` takes `train_step` itself, its arguments apart: {args}", args=_ARGS)
             )
+        if not isinstance(args, (list, tuple)):
+            raise CourseError(_("A step needs the iterator: {args}", args=_ARGS))
         self.events.append("schedule")
-        step = cache(partial(function, *args, **(kwargs or {})))
+        step = cache(partial(fn, *args, **(kwargs or {})))
         self.steps.append(step)
         return SimpleNamespace(fetch=step, get=step)
 
@@ -39,10 +43,15 @@ class _Coordinator:
             step()
 
     def done(self) -> bool:
-        self.join()
-        return True
+        """Answers like a busy queue: each time that it is asked, one more step has been done."""
+        waiting = [step for step in self.steps if not step.cache_info().currsize]
+        for step in waiting[:1]:
+            step()
+        return not waiting
 
     def fetch(self, steps: Any) -> Any:
+        if isinstance(steps, dict):
+            return {name: step.fetch() for name, step in steps.items()}
         return [step.fetch() for step in steps] if isinstance(steps, (list, tuple)) else steps.fetch()
 
     def train_step(self, iterator: str = "") -> float:
@@ -68,6 +77,8 @@ def _of_readers(run_epoch: Callable[..., Any], num_steps: int) -> Outcome:
 @exercise("parameter_servers-epoch", right=_epoch)
 def epoch(answer: Callable[..., Any]) -> str | None:
     """An epoch of steps that are handed out all at once, with a checkpoint at its end."""
+    if "tensorflow" in sys.modules:
+        start_tensorflow()  # or a reader's `tf.reduce_mean` starts it, with one device
     alone = "1 × schedule, 1 × step, "
     misconceptions: dict[Callable[..., Any], str] = {
         lambda count: _epoch(count, alone * count + "1 × save"): _(

@@ -367,8 +367,8 @@ times = about(with_all_reduce / without, 1.2, 8, digits=1)
 print("the all-reduce takes", times, "times as long")
 
 # %% counted-read [markdown]
-# You get a much faster run. Whenever we tried it, worker 1 did five to eight of the 40 steps, and worker 0 did all the others. With an all-reduce, each worker would do twenty, and the 40 gradients would take three or four times as long.
-# At best, they would take 5.5 times as long: in the two timelines above, two seconds give 4 gradients or 22. But pulls and pushes also take time, and here all the processes share the cores of one machine.
+# You get a much faster run. Whenever we tried it, worker 1 did four to eight of the 40 steps, and worker 0 did all the others. With an all-reduce, each worker would do twenty, and the 40 gradients would take three or four times as long.
+# At best, they would take about five times as long: in the two timelines above, two seconds give 4 gradients or 22. But pulls and pushes also take time, and here all the processes share the cores of one machine.
 #
 # Now let's look at the price again. How many updates come in while worker 1 computes one gradient? The cell prints the largest staleness of our run, and draws the ideal case, in which pulls and pushes take no time:
 
@@ -443,9 +443,9 @@ for staleness in (0, 1, 3, 7, 15):
 # First you need to know how stale your gradients will be. Suppose that you have $n$ workers, all equally fast. While one of them computes a gradient, each of the others pushes about once.
 # So the staleness is about $n-1$: it is 1 with two workers, 7 with eight, and 15 with sixteen.
 #
-# Now the rate. An all-reduce averages $n$ gradients and makes a single update. Parameter servers make $n$ updates out of the same $n$ gradients, and each of them is as large as that single one.
+# Now the rate. An all-reduce averages $n$ gradients and makes a single update. Parameter servers make $n$ updates out of the same $n$ gradients, and each of them is about as large as that single one.
 # So they move the weights about $n$ times as far. To make up for that, divide the learning rate by $n$ as a first try.
-# For our `w` and sixteen workers that is 0.5/16, or about 0.03. The table says that at a staleness of 15 the rate 0.1 is too large. With 0.03 we stay well below it.
+# For our `w` and sixteen workers that is 0.5/16, or about 0.03. In the table, the rate 0.1 got nowhere at a staleness of 15. With 0.03 we stay well below it.
 #
 # ## Back to Monday
 #
@@ -481,12 +481,13 @@ picture.monday_picture(too_large, divided)
 # With an all-reduce, `w` is at 4 after one second, and still at 1 after three.
 #
 # So with the right learning rate, the slow machine neither holds up the others nor does lasting harm.
-# And if all your machines are equally fast? Then take an all-reduce, since nobody waits for long in it. With parameter servers, you would pay with stale gradients and get nothing for them.
+# And if all your machines are equally fast? Then take an all-reduce, since nobody waits for long in it. With parameter servers, you would pay with stale gradients, and hardly be faster.
 
 # %% note-momentum [markdown]
 # What about momentum?
 #
-# Momentum adds up the gradients of many steps, so a stale gradient acts for longer. In our trials with two workers and momentum, the loss rose in 2 of 8 runs. So begin with plain SGD.
+# Momentum adds up the gradients of many steps. With a momentum of 0.9, each gradient moves the weights ten times as far in the end, as if the rate were ten times as large.
+# So begin with plain SGD, or with a tenth of its rate.
 
 # %% exercise-epoch-text [markdown]
 # ## A coordinator for a real model
@@ -502,8 +503,9 @@ picture.monday_picture(too_large, divided)
 # | `train_step.py` | the step that a worker takes |
 # | `coordinator.py` | the epochs and the checkpoints; this file is started |
 #
-# We begin with `run_epoch.py`. Only the coordinator saves checkpoints. For that, it reads the variables from the servers, one after another.
-# If steps were still running, it might read one variable before an update, and the next one after it.
+# We begin with `run_epoch.py`. The coordinator alone calls for a checkpoint. Each server then writes its own variables into the folder.
+# So on several machines, the servers need to see this folder, too. Take a shared file system.
+# If steps were still running, a server might write one variable before an update, and the next one after it.
 # So there is some waiting after all: before it saves, the coordinator waits until the last step of the epoch is done.
 #
 # **Exercise 1.** Write `run_epoch(coordinator, train_step, iterator, num_steps, save)`.
@@ -678,12 +680,13 @@ def train_step(iterator):
 # - In `loss_of`, `tf.convert_to_tensor(W1)` pulls. It fetches both shards from their servers, and joins them into one matrix.
 # - In `train_step`, `shard.assign_sub` pushes. The tape follows the matrix back to its shards, and computes a gradient for each of them. So a server gets only the gradient of its own shard.
 #
-# However many servers there are, in each step a worker pulls all of `W1`. So the servers can store a matrix that is too large for one device, but no worker can compute with it.
-# There is one exception: a table of embeddings. `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. Parameter servers are at their best with such tables.
+# However many servers there are, in each step a worker pulls all of `W1`. So the servers can store a matrix that is too large for one device, but no worker can compute with it in this way.
+# It is different for a table of embeddings. `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. Parameter servers are at their best with such tables.
 #
 # The last file, `coordinator.py`, has the loop. For each epoch it calls your `run_epoch`, which saves at the end.
-# The loop also gives every worker an iterator of its own: `create_per_worker_dataset(batches)` calls `batches` on each worker.
-# So each worker goes through *all* the examples, in an order of its own. The examples aren't shared out, so an epoch can't be one pass over the data. Ours is simply five steps:
+# The loop also gives every worker an iterator of its own: `create_per_worker_dataset(batches)` makes the dataset of `batches` on each worker.
+# So each worker goes through *all* the examples, in an order of its own. The examples aren't shared out, so an epoch isn't one pass over the data. Ours is simply five steps.
+# (If you need one pass, schedule each step with the number of its batch, and let the step pick the examples.)
 
 # %% coordinator
 # %%writefile parameter_servers_programs/coordinator.py
@@ -752,7 +755,8 @@ print_epochs(report["chief 0"])
 # Three things would change:
 #
 # - `loss_of` looks up the rows with `tf.nn.embedding_lookup`, instead of converting the whole table.
-# - The gradient of a table is a `tf.IndexedSlices`, which can't be multiplied by a rate. So an optimizer has to apply it.
+# - The gradient of a shard is a `tf.IndexedSlices`: the numbers of some rows in `indices`, and their gradients in `values`. It can't be multiplied by a rate.
+#   So multiply `values`, make a `tf.IndexedSlices` of the result, and push it with `shard.scatter_sub`.
 # - Our `initial_W1` makes the whole matrix on the coordinator first. For a large table, take one of TensorFlow's own initializers, which can make each shard separately.
 
 # %% one-dies [markdown]
@@ -832,7 +836,7 @@ for task in ("worker 0", "worker 1"):
 print("steps done in epoch 2:", about(steps, 6, 9, digits=1))
 
 # %% worker-given [markdown]
-# They did more than five. The extra steps were those from before the kill, and all that they had changed was lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was overwritten when the checkpoint was restored.
+# They did more than five. The extra steps were those from before the kill, and all that they had changed was lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was lost as well: the new coordinator made new variables there, and restored the checkpoint into them.
 # So we lost the part of epoch 2 that was done before the kill, and nothing else.
 #
 # Now a worker. We start the same cluster again, and it resumes with epoch 3. As soon as worker 1 prints that it begins a step, we kill it. It hasn't pushed anything by then. This cell, too, takes nearly half a minute.
@@ -849,7 +853,7 @@ print("steps done in epoch 2:", about(steps, 6, 9, digits=1))
 # - [ ] `one lost` It goes on with worker 0, and epoch 3 has four updates.
 #   The coordinator never got a result of the step that worker 1 began, so it has the step done again.
 # - [x] `all done` It goes on with worker 0, and epoch 3 has five updates.
-#   The coordinator gives a step without a result to another worker. So no update is missing.
+#   The connection to worker 1 breaks, so the coordinator gives its step to the other worker. No update is missing.
 
 # %% reveal-worker
 three_epochs = [programs / "slow.py", folder, "--epochs", 3]
@@ -882,16 +886,18 @@ for task in ("worker 0", "worker 1"):
 # In our run this couldn't happen, because we killed worker 1 before it pushed.
 
 # %% note-twice [markdown]
-# What happens when a worker comes back, or when all are gone?
+# What happens when a worker comes back, when it is stuck, or when all are gone?
 #
 # When we restarted worker 1, the coordinator noticed it without any help, and gave it steps again. But the dataset of such a worker starts again at its first element. Without a shuffle, it gives the same examples again.
 #
-# If *all* workers are gone, the coordinator waits for one of them, and says nothing.
+# A worker that is stuck, but not dead, keeps its step: its connection still stands, so the coordinator doesn't give the step to another. The epoch waits until the worker goes on, or until you kill it.
+#
+# If *all* workers are gone, the coordinator waits until all of them are back. With one of them alone it doesn't go on.
 
 # %% note-evaluator [markdown]
 # Who evaluates the model while it is training?
 #
-# You start one more process for that, an evaluator. It waits for new checkpoints and evaluates each of them. It needs no `TF_CONFIG`.
+# You start one more process for that, an evaluator. It waits for new checkpoints, and evaluates the newest. It needs no `TF_CONFIG`.
 # And it must not be listed in the `TF_CONFIG` of the others: if their `cluster` has an `evaluator`, the coordinator silently waits until a `tf.distribute.Server` answers there.
 #
 # ```python
@@ -944,9 +950,9 @@ measured.table({"parameter_server": support["parameter_server"]})
 #
 # - With an all-reduce, every step waits for the slowest worker. With parameter servers, no worker waits for another, except at the end of an epoch.
 # - The price is stale gradients. The staler they are, the smaller the learning rate must be.
-# - If you lose a worker, you lose the time of one step, and on rare occasions a step counts twice. If you lose a server or the coordinator, you lose everything since the last checkpoint.
+# - If you lose a worker, the others do its step and go on, and on rare occasions a step counts twice. If you lose a server or the coordinator, you lose everything since the last checkpoint.
 #
-# One thing parameter servers can't do: let a worker compute with a matrix that is larger than its device. {Lesson:one_mesh} can.
+# One thing our program can't do: compute with a matrix that is larger than a worker's device. {Lesson:one_mesh} can.
 
 # %% score
 score("parameter_servers")
