@@ -2,8 +2,8 @@
 # # One training step on eight devices
 #
 # In {lesson:whole_game}, you trained a network on eight devices.
-# Device 3 saw only 8 of the 64 reviews in each batch, and it had its own copy of the weights.
-# The other seven saw other reviews, and had copies of their own.
+# Device 3 had its own copy of the weights, and saw only 8 of the 64 reviews in each batch.
+# Each of the other seven had its own copy too, and saw a different 8.
 # Yet after a hundred steps, the eight copies of `W1` were equal to the last bit.
 #
 # How can that be? The code of the training step doesn't mention a device.
@@ -15,14 +15,14 @@
 #
 # **After this lesson you can**
 #
-# - say what each device does in a training step, and when the devices need each other;
-# - write a data-parallel step by hand, and account for every byte that its all-reduces carry;
+# - say what each device does in a training step, and when the devices have to communicate;
+# - write a data-parallel step by hand, and account for every byte its all-reduces carry;
 # - say what keeps the copies of a model equal;
-# - find out whether a step on several devices is right.
+# - test whether a multi-device step is correct.
 #
 # **Time:** 45 minutes.
 # **You need to know:** layouts ({lesson:mesh_and_layout}), all-reduces ({lesson:communication}),
-# what a ring sends ({lesson:all_reduce}), and gradient descent on one device.
+# the cost of a ring all-reduce ({lesson:all_reduce}), and gradient descent on one device.
 
 # %%
 LANGUAGE = "en"
@@ -37,8 +37,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Can you train on eight devices with a step that was written for one? Let's try.
 #
-# The network and the film reviews are those of {lesson:whole_game}.
-# A review has 1,200 features, and its label is 1 if it is positive and 0 if it is negative.
+# We use the network and the film reviews from {lesson:whole_game}.
+# Each review is a vector of 1,200 features, labeled 1 if the review is positive and 0 if it is negative.
 # Instead of Adam, we use plain gradient descent, because its update is a single line.
 
 # %% load
@@ -54,13 +54,12 @@ print("train_y", train_y.shape, train_y.dtype)
 # %% note-reviews [markdown]
 # How to get real reviews
 #
-# The course invents these reviews, so that you need no download.
-# What a network learns from them says nothing about real reviews.
+# These reviews are synthetic, so there is nothing to download, but what a network learns from them says nothing about real reviews.
 # `data.load_imdb("tfds")` loads the 50,000 real reviews of IMDB instead.
 # {Lesson:save_and_serve} shows how the 1,200 features are computed from a text.
 
 # %% layouts-text [markdown]
-# Which device holds what? The eight devices form a mesh with one dimension, which we call `batch`:
+# Which device holds what? We arrange the eight devices in a one-dimensional mesh, and call its dimension `batch`:
 
 # %% layouts
 tf = course_lib.start_tensorflow()
@@ -82,7 +81,7 @@ layouts = {
 # so each device gets 8 of the 64 reviews in a batch.
 # The weights and biases are replicated, so each device has a copy of the whole model.
 #
-# We draw the initial weights once, with NumPy. Every run in this lesson can then start from the same ones:
+# We draw the initial weights once, with NumPy, so that every run in this lesson can start from the same ones:
 
 # %% values
 import numpy as np
@@ -98,12 +97,11 @@ values = {
 }
 
 # %% model-text [markdown]
-# Next comes the model. It uses `shard(array, layout)`, a function of this course:
-# it cuts an array as the layout says, sends each device its part, and packs the parts into one DTensor.
-# In {lesson:mesh_and_layout} you wrote the cutting yourself.
+# Next comes the model. It uses a helper from this course, `shard(array, layout)`, which slices an array according to the layout, sends each device its slice, and packs the slices into one DTensor.
+# (You wrote the slicing yourself in {lesson:mesh_and_layout}.)
 #
-# If you give the model no layouts, it makes ordinary variables.
-# We will need that later, to train the same model on one device.
+# Without layouts, the model creates ordinary variables.
+# We'll use that later to train the same model on one device.
 
 # %% model
 from course_lib import shard
@@ -154,20 +152,21 @@ def train_step(model, x, y, learning_rate):
 # No line does. You would write the same step for one device:
 # the forward pass computes the loss, the backward pass computes the gradients, and the update changes the weights.
 #
-# There is just one rule to keep: compute all the gradients before you update any weight.
+# There is just one rule: once the step has updated a weight, it must not read that weight again.
+# So compute all the gradients first.
 
 # %% note-order [markdown]
 # Why must the gradients come first?
 #
-# If a DTensor step reads a variable that it has just written, it may get the old value, and no error tells you.
-# Keras 3 optimizers such as Adam do read what they have just written.
-# So don't use them in a DTensor step: they train wrongly. In {lesson:from_scratch} you write an optimizer that is right.
+# If a DTensor step reads a variable that it has just written, it may silently get the old value.
+# Keras 3 optimizers such as Adam do exactly that, so in a DTensor step their updates are wrong: don't use them there.
+# In {lesson:from_scratch} you will write an optimizer that avoids the problem.
 
 # %% first-run-text [markdown]
 # Does this step train on eight devices?
 #
-# The 8,100 reviews make 126 batches of 64. We drop the 36 reviews that are left over.
-# Three epochs make 378 steps:
+# The 8,100 reviews give us 126 batches of 64, and we drop the 36 left over.
+# Three epochs are 378 steps:
 
 # %% first-run
 from course_lib import live
@@ -194,14 +193,15 @@ trained = MLP(values, layouts)
 history = await live(train(trained, epochs=3), steps=378)
 
 # %% first-run-read [markdown]
-# It does. The loss begins at 0.69, which is what you get for answering fifty-fifty every time, and falls to about 0.6.
+# It does. The loss starts at 0.69, the loss of a model that always answers fifty-fifty, and falls to about 0.6.
 # The accuracy climbs to about 0.7. (Plain gradient descent is slower than Adam.)
 
 # %% note-eager [markdown]
 # Does the step have to be a `tf.function`?
 #
 # Without `@tf.function`, each operation runs as soon as Python reaches it.
-# You can try that with `train_step.python_function`. On our mesh it fails:
+# To try it, call `train_step.python_function`.
+# On our mesh, that fails:
 #
 # ```
 # UnimplementedError: The op/function Mul got a regular tensor for input 0
@@ -211,17 +211,18 @@ history = await live(train(trained, epochs=3), steps=378)
 #
 # The backward pass begins with a regular tensor of 64 numbers: the gradient of the mean with respect to each loss.
 # DTensor doesn't know which device should hold which part of it.
-# In a `tf.function`, DTensor sees the whole computation before it runs, and gives this tensor a layout, too.
+# Inside a `tf.function`, DTensor sees the whole computation before anything runs, so it can choose a layout for this tensor too.
 #
 # The step also runs under `with dtensor.default_mesh(mesh):`, or with `tf.reduce_sum(losses) / 64` in place of the mean.
-# But then Python starts each operation by itself, and that is slow. So make the step a `tf.function`.
+# But then Python launches the operations one at a time, which is slow.
+# Better to make the step a `tf.function`.
 
 # %% note-dataset [markdown]
-# Doesn't TensorFlow have a data set for this?
+# Doesn't TensorFlow have a dataset class for this?
 #
 # It has `dtensor.DTensorDataset`. It wraps a `tf.data` dataset, and yields batches that are already split.
-# But in TensorFlow 2.21 you can't save its iterator in a checkpoint.
-# If a run stops, it can't go on with the batch that would have come next. So this course shards its arrays itself.
+# But in TensorFlow 2.21 its iterator can't be saved in a checkpoint, so an interrupted run can't resume at the next batch.
+# That is why this course shards its arrays itself.
 
 # %% one-step-heading [markdown]
 # ## What a device can do alone
@@ -229,9 +230,9 @@ history = await live(train(trained, epochs=3), steps=378)
 # What happened in one of these 378 steps?
 #
 # The picture shows a step as eight lanes, one for each device.
-# Most of the time, each device works alone. Where the devices add something up in an all-reduce, a band joins the lanes.
+# Most of the time, each device works alone. A band across the lanes marks an all-reduce, where the devices add something up.
 # How many all-reduces does a step need, and what is each of them for?
-# Read `train_step` once more and make a guess. Then press *Forward* until you are through:
+# Read `train_step` once more and make a guess. Then press *Forward* until you reach the end:
 
 # %% lanes
 from lessons.layouts.step_explorer import StepExplorer
@@ -239,40 +240,43 @@ from lessons.layouts.step_explorer import StepExplorer
 StepExplorer("data")
 
 # %% lanes-read [markdown]
-# There are six: one for the loss, one for the accuracy, and one for each of the four gradients. Why these six?
+# A step needs six all-reduces: one for the loss, one for the accuracy, and one for each of the four gradients. Why these six?
 #
 # Put yourself in the place of device 3. You have 8 of the 64 reviews, and a copy of every weight.
 #
 # First comes the forward pass. Each hidden unit is a sum over the 1,200 features of a review.
 # You have all the features of your 8 reviews, and all of `W1`, so you can compute the hidden units of your reviews.
-# From these you compute their logits, and then their losses. So far you have needed nobody.
+# From these you compute their logits, and then their losses. So far, you haven't needed any other device.
 #
 # The next line is `reduce_mean(losses)`. It takes the mean over all 64 *reviews*, and you have only 8.
-# So the devices have to add up what they have, in an all-reduce.
-# The accuracy is a mean over the reviews as well. That is the second all-reduce.
+# So the devices add up their shares in an all-reduce.
+# The accuracy is a mean over the reviews as well, which makes a second all-reduce.
 #
 # Then comes the backward pass. The loss is a mean over 64 reviews, and so is each of its gradients.
-# From your 8 reviews, you can compute only your part. So each of the four gradients takes an all-reduce.
+# From your 8 reviews, you can compute only your part. So each of the four gradients needs an all-reduce.
 #
-# Last comes the update. Now you have all four gradients of the whole batch, and you change your own copy of the weights.
-# Again you need nobody.
+# Last comes the update. You now have all four gradients for the whole batch, and you update your own copy of the weights.
+# Again, you need no other device.
 #
-# You can now say where any tensor of the step is:
+# You can now tell how each tensor that the step computes is laid out:
 #
 # - If it has a batch axis, it is split along that axis.
-# - If the step has summed over the batch axis, there was an all-reduce, and every device has the whole result.
+# - If it comes from a sum over the batch axis, an all-reduce has produced it, and every device has all of it.
+#
+# The weights come from neither: they are replicated from the start.
 
 # %% exercise-layouts-text [markdown]
-# **Exercise 1.** Now the examples are images, again under data parallelism on `mesh`.
-# Four tensors of the step are:
+# **Exercise 1.** Now the examples are images, still with data parallelism on `mesh`.
+# Take four tensors from the step:
 #
 # - a batch of images, of shape (64, 28, 28);
 # - their labels, of shape (64,);
 # - the gradient of the first weight, of shape (784, 100);
-# - the mean loss, a single number.
+# - the mean loss, a scalar.
 #
-# Which layout does each of them have at the end of the step? Write it as a `dtensor.Layout`.
-# A layout has one entry for each axis, and a single number has no axis.
+# Which layout does each of them have once the all-reduces are done?
+# Write it as a `dtensor.Layout`.
+# A layout has one entry per axis, and a scalar has no axes.
 
 # %% exercise-layouts
 image_layouts = {}
@@ -291,9 +295,10 @@ check("one_step-layouts", image_layouts)
 # %% gradients-heading [markdown]
 # ## The step by hand
 #
-# Each device computes its part of the gradient. What do these parts look like, and how do they become one gradient?
+# Each device starts from its own 8 reviews.
+# What do the eight gradients look like, and how do they become one?
 #
-# Let's compute them ourselves. This function returns the gradient of the mean loss over the reviews that it is given:
+# Let's compute them ourselves. This function returns the gradient of the mean loss over whatever reviews you pass it:
 
 
 # %% gradients
@@ -314,9 +319,8 @@ def gradients_of(model, x, y):
 
 
 # %% partial-text [markdown]
-# We take the first batch apart, and give the function the 8 reviews of one device at a time.
-# (Eight devices would do this at the same time.)
-# For each device, we count the positive reviews, and look at the gradient of `b2`.
+# We play the devices one after another: for each, we call the function with that device's 8 reviews from the first batch.
+# (Real devices would do this simultaneously.) Then we count its positive reviews and look at its gradient of `b2`.
 # That gradient has two numbers, one for the class "negative" and one for "positive":
 
 # %% partial
@@ -343,8 +347,8 @@ for device in range(8):
 # Devices 3 and 5 got only three positive reviews, and would lower it.
 # The other four got four of each kind, and would hardly change it.
 #
-# But there is only one step to take, and it needs the gradient of the mean loss over all 64 reviews.
-# All devices have equally many reviews, so this gradient should be the mean of the eight.
+# But they have to take the same step, and that step needs the gradient of the mean loss over all 64 reviews.
+# Every device has the same number of reviews, so that gradient should be the mean of these eight.
 # Is that what DTensor computes?
 
 # %% compared
@@ -360,7 +364,10 @@ for name in ["W1", "b1", "W2", "b2"]:
     print(name, about(difference, 0, 1e-7))
 
 # %% compared-read [markdown]
-# It is: the differences are rounding. So a data-parallel step consists of three parts:
+# Yes, up to rounding. DTensor gets there by another route: each device divides by 64, the size of the whole batch, and the all-reduce adds up the eight results.
+# We divided by 8 and then took the mean, which comes to the same thing.
+#
+# So a data-parallel step has three parts:
 #
 # 1. Each device computes the gradient of its own examples.
 # 2. An all-reduce combines these gradients.
@@ -368,18 +375,18 @@ for name in ["W1", "b1", "W2", "b2"]:
 #
 # Now write such a step.
 #
-# **Exercise 2.** Write `step_by_hand(copies, xs, ys, learning_rate)`. It takes a step on all devices, for a simpler model:
-# the model is `x @ w`, and the loss is the mean of the squared errors over the examples of all devices.
+# **Exercise 2.** Write `step_by_hand(copies, xs, ys, learning_rate)`. It takes one step on all the devices.
+# The model is simpler, just `x @ w`, and the loss is the mean squared error over the examples of all devices.
 #
 # - `copies`, `xs` and `ys` are lists with one entry for each device:
 #   `copies[i]` is the copy of `w` on device `i`, `xs[i]` are its rows of `x`, and `ys[i]` are its labels.
-# - All devices have the same number of rows, but there need not be eight devices.
+# - Every device has the same number of rows, but don't count on eight devices.
 # - Return the list of the new copies.
 #
-# A device may use only its own entries and the gradient that comes out of the all-reduce.
-# Don't assume that the copies are equal: the check also tries copies that aren't.
+# Each device may use only its own entries and the gradient that the all-reduce returns.
+# Don't assume that the copies are equal: the check also tries unequal ones.
 #
-# This function returns the gradient of a device's own mean loss:
+# This function returns the gradient of the mean loss over one device's examples:
 
 
 # %% own-gradient
@@ -411,7 +418,7 @@ check("one_step-step", step_by_hand)
 # ## What a step sends
 #
 # How many bytes does such a step cost? Back to TensorFlow.
-# `collectives`, which you know from {lesson:communication}, lists what DTensor has inserted into `train_step`:
+# The function `collectives` from {lesson:communication} lists the communication that DTensor has inserted into `train_step`:
 
 # %% collectives
 from course_lib import collectives
@@ -446,10 +453,10 @@ for each in collectives(train_step, model, x_128, y_128, 0.5):
 reveal("one_step-bytes", total)
 
 # %% bytes-read [markdown]
-# So double the batch, and the devices compute twice as much, but send no more.
-# That is one reason for large batches on many devices.
+# If you double the batch, each device computes twice as much but sends no more.
+# That is one reason to use large batches on many devices.
 #
-# Now we can account for every byte. A float32 number takes 4:
+# Now we can account for every byte. Each float32 number takes 4 bytes:
 #
 # | bytes | numbers | of what |
 # | --- | --- | --- |
@@ -460,11 +467,11 @@ reveal("one_step-bytes", total)
 # | 230,400 | 1,200 × 48 | the gradient of `W1` |
 # | 384 | 48 × 2 | the gradient of `W2` |
 #
-# The batch size occurs nowhere, but the size of the model does.
+# The batch size appears nowhere in this table; the size of the model does.
 # With twice as many hidden units, the last three rows would double.
 #
-# How much does each device send? In a ring of eight, it is 1.75 times what the all-reduces carry ({lesson:all_reduce}).
-# That makes 404,236 bytes, the number that the picture of the step showed.
+# How much does each device send? In a ring of eight, a device sends 1.75 times the payload ({lesson:all_reduce}).
+# That makes 404,236 bytes, the total you saw in the picture of the step.
 # (When the step really runs, TensorFlow fuses the six all-reduces into two, which carry a little more: see {lesson:faster}.)
 
 # %% note-sparse [markdown]
@@ -476,16 +483,17 @@ reveal("one_step-bytes", total)
 #
 # Our `train_step` can't use this form: `learning_rate * gradient` raises a `TypeError`.
 # Convert the gradient first, with `tf.convert_to_tensor(gradient)`.
-# Then it has the shape of the whole table, and so has its all-reduce.
+# It then has the shape of the whole table, and the all-reduce carries all of it.
 
 # %% copies-heading [markdown]
 # ## Eight equal copies
 #
-# The last part of the step is the update, and there each device is on its own.
+# The last part of the step is the update, which each device does on its own.
 # The all-reduces never carry a weight. So do the eight copies stay equal?
 #
-# In {lesson:whole_game}, the copies of `W1` did, for 100 steps. Now look at all weights, after 378 steps.
-# This function returns the largest difference between two copies of a weight:
+# In {lesson:whole_game}, the copies of `W1` stayed equal for 100 steps.
+# Let's check all the weights after 378.
+# This function returns the largest difference between any two copies of a weight:
 
 
 # %% copies
@@ -502,19 +510,19 @@ print("W2", spread(trained.W2.value()))
 print("b2", spread(trained.b2.value()))
 
 # %% copies-read [markdown]
-# All differences are zero: not a ten-millionth, but *zero*, in all 57,746 numbers.
+# Every difference is zero: not a ten-millionth, but *zero*, in all 57,746 parameters.
 # And in these 378 steps, no two devices saw the same review.
 #
 # Why is that?
 # At the start, the copies were equal, because `shard` sent every device the same array.
-# In each step, the devices compute different gradients, but after the all-reduce all of them have the same sum, to the last bit.
+# In each step, the devices compute different gradients, but the all-reduce leaves every device with the same sum, to the last bit.
 # (In a ring, for example, each chunk of the sum is completed on one device, and the others get a copy.)
 # So all devices subtract the same numbers from the same numbers.
 #
 # That works only if the copies are equal at the start. What if they aren't?
 # Suppose that every device draws its own `W1`, with its own seed.
-# It happens easily if each device is run by a process of its own.
-# DTensor takes the eight arrays for copies of one weight, and doesn't check:
+# This happens easily when each device has its own process.
+# DTensor assumes that the eight arrays are copies of one weight, and doesn't check:
 
 # %% apart
 own_W1 = []
@@ -552,9 +560,9 @@ reveal("one_step-apart", round(float(largest), 3))
 # %% note-traced [markdown]
 # Replace a variable before the first step, or not at all
 #
-# The first time that `train_step` is given a model, TensorFlow traces it, with the variables that the model has then.
+# The first time you call `train_step` with a model, TensorFlow traces the step, using the variables that the model has at that moment.
 # We replaced `W1` before that, so the step used the new variable.
-# When we tried it later, the step went on with the old variable. The new one never changed, and there was no error.
+# When we replaced it after the first step instead, the step went on using the old one: the new variable never changed, and there was no error.
 # If a model has already taken a step, use the variable's `assign`.
 
 # %% apart-text [markdown]
@@ -573,8 +581,8 @@ print("eight equal copies     ", last_20(history.steps))
 print("eight different copies ", last_20(records_apart))
 
 # %% apart-read [markdown]
-# It doesn't: the loss is just as low. But not one of the eight networks was trained with its own gradient.
-# Each device computed the gradient of *its* network, and all of them followed the sum.
+# It doesn't: the loss is just as low. But none of the eight networks was trained on its own gradient.
+# Each device computed the gradient of *its* network, and then all eight followed the sum.
 # And if you save a checkpoint, it will contain only one of the eight.
 #
 # So two things keep the copies equal: they start equal, and they get equal updates.
@@ -584,11 +592,11 @@ print("eight different copies ", last_20(records_apart))
 # Why unequal copies are easy to miss
 #
 # - `read_value()` would have shown no difference. Outside of a `tf.function`, DTensor runs an operation on device 0's copy only,
-#   and hands the result to all devices. `read_value()` contains such an operation. `value()` doesn't, so we used that.
-# - In TensorFlow 2.21, a replicated float32 tensor with fewer than 20 elements doesn't stay apart.
+#   and hands the result to all devices. `read_value()` contains such an operation, and `value()`, which we used, doesn't.
+# - In TensorFlow 2.21, if a replicated float32 tensor has fewer than 20 elements, its copies don't stay different.
 #   If you make a `DVariable` from unequal copies, or give them to a `tf.function`, device 0's copy is used everywhere.
 #   So `b2`, with its two elements, would have become equal at once.
-# - With weight decay, each device also shrinks its own copy in every step, and with it the differences.
+# - With weight decay, each device also shrinks its own copy at every step, and that shrinks the differences too.
 #   After a long run, the copies can look equal although they began as eight networks. So compare them at the start.
 #
 # The page *Silent mistakes* has more on unequal copies.
@@ -597,11 +605,11 @@ print("eight different copies ", last_20(records_apart))
 # ## Compare with one device
 #
 # You have just seen a loss that falls although something is wrong.
-# In {lesson:whole_game} it also fell when a quarter of the reviews had another review's label.
-# So how can you find out whether a step is right?
+# In {lesson:whole_game}, the loss also fell when a quarter of the reviews carried some other review's label.
+# So how can you tell whether a step is correct?
 #
 # Take the same steps on one device, from the same weights and with the same batches, and compare the losses.
-# This function takes twenty steps and returns their losses. With layouts it uses eight devices, and without them one:
+# This function takes twenty steps and returns their losses. Given layouts, it runs on eight devices; without them, on one:
 
 
 # %% losses-of
@@ -632,10 +640,11 @@ print("largest difference", about(in_float32.max(), 0, 1e-5))
 
 # %% rounding-read [markdown]
 # About a ten-millionth. Is that a mistake, or is it rounding?
-# It could be rounding: eight devices add the same numbers in a different order, so their sums are rounded differently.
+# It could be rounding: eight devices add the numbers in a different order than one device does, so their sums are rounded differently.
 #
-# You can find out by switching to float64. It rounds hundreds of millions of times more finely than float32.
-# If the difference comes from rounding, it shrinks by as much. If it comes from a mistake, it stays:
+# You can find out by switching to float64. Its rounding errors are hundreds of millions of times smaller than those of float32.
+# If the difference comes from rounding, it will shrink by about that factor.
+# If it comes from a mistake, it will stay:
 
 # %% rounding-64
 values_64 = {}
@@ -650,19 +659,19 @@ in_float64 = np.abs(eight_64 - one_64)
 print("largest difference", about(in_float64.max(), 0, 1e-12))
 
 # %% rounding-64-read [markdown]
-# The difference has shrunk from 1e-7 to about 2e-16. So it was rounding, and our step is right.
+# The difference has shrunk from 1e-7 to about 2e-16. It was rounding, and our step is correct.
 
 # %% note-dtypes [markdown]
-# How do you bring a model of your own to float64?
+# How do you switch your own model to float64?
 #
 # Convert the arrays before you shard them. If you mix two dtypes, a `tf.function` raises a `TypeError`.
-# Outside of one, an operation on two DTensors of different dtypes can end the process, and in a notebook the kernel.
+# Outside of one, an operation on two DTensors of different dtypes can crash the process (in a notebook, the kernel).
 
 # %% mistakes-text [markdown]
 # And what does a mistake look like? Let's make three.
 #
-# The first happens when a batch is handed out.
-# Each device gets its own reviews, but the labels of its neighbor:
+# The first happens when a batch is split among the devices.
+# Each device gets its own reviews, but its neighbor's labels:
 
 # %% mistakes
 rolled_y = train_y.copy()
@@ -675,8 +684,9 @@ rolled = losses_of(train_step, values, train_x, rolled_y, layouts)
 wrong_labels = np.abs(rolled - on_one)
 
 # %% apart-first-text [markdown]
-# The second is the one that you know: the copies of `W1` are unequal. We still have the losses of that run.
-# It took the same batches, and the copy on device 0 was the `W1` of `values`, with which the single device starts:
+# You have already seen the second: the copies of `W1` are unequal.
+# We still have the losses of that run, and can compare them with those of the single device.
+# The batches are the same, and so is the first copy: device 0 drew it with seed 0, just as we drew the `W1` in `values`:
 
 # %% apart-first
 losses = [record["loss"] for record in records_apart[:20]]
@@ -687,8 +697,9 @@ print("difference at step 1", about(unequal_copies[0], 2e-5, 5e-4))
 # %% summed-text [markdown]
 # The third happens when the gradients are combined.
 # In *The step by hand*, each device computed the gradient of the mean over its own 8 reviews, and we took the *mean* of the eight.
-# Suppose that somebody takes their *sum*. The gradient is then eight times too large.
-# In our step, we get the same by multiplying the gradient by eight:
+# Suppose someone takes their *sum* instead.
+# The gradient is then eight times too large.
+# DTensor combines the gradients for us, so to imitate the mistake we multiply its gradient by eight:
 
 
 # %% summed
@@ -732,8 +743,7 @@ reveal("one_step-gradient", step)
 # %% mistakes-given [markdown]
 # So *the first loss says nothing about the gradient*. To test the gradient, compare several steps.
 #
-# Here are all five comparisons. Each line shows the largest difference so far,
-# and starts at the first step at which the losses differ:
+# Here are all five comparisons. Each curve shows the largest difference up to that step, and begins where the losses first differ:
 
 # %% differences-picture
 from lessons.layouts.one_step.picture import differences_picture
@@ -749,52 +759,52 @@ differences_picture(
 )
 
 # %% differences-read [markdown]
-# After twenty steps, each of the three mistakes is at least ten thousand times as large as the rounding in float32.
-# You can't mistake one for the other.
+# After twenty steps, the difference caused by any of the three mistakes is at least ten thousand times as large as the float32 rounding.
+# You can't confuse the two.
 #
-# The wrong labels and the unequal copies show at step 1, since both change the forward pass.
-# The wrong gradient is no larger than rounding at step 1, and jumps out at step 2.
+# The wrong labels and the unequal copies show up at step 1, since both change the forward pass.
+# With the wrong gradient, step 1 shows nothing but rounding; the mistake jumps out at step 2.
 #
 # Do the same for your own model:
 #
 # - Take a few steps on one device and on eight, from the same weights. If the model doesn't fit on one device, make it smaller.
-# - If you can't tell whether a difference is rounding, go to float64.
+# - If you can't tell whether a difference is rounding, switch to float64.
 # - If you train with Adam, also compare the *gradients*. Adam divides each gradient by its usual size,
 #   so a gradient that is always eight times too large hardly changes the losses.
 
 # %% note-rate [markdown]
 # When a difference is not a mistake
 #
-# Rounding can grow. Each step starts from the rounded weights of the step before, and this can add up although the step is right.
+# Rounding can grow. Each step starts from the rounded weights of the one before, so rounding errors can accumulate even when the step is correct.
 # The network of {lesson:coupled_rows} has batch normalization. It trains well at a learning rate of 0.1.
 # But the losses of one device and of eight were 4e-7 apart after 10 steps, 4e-5 after 20, and 0.02 after 50.
 # In float64 they were never more than 1e-13 apart. So if two runs drift apart slowly, repeat the comparison in float64.
 #
-# Dropout differs, too. If you draw a dropout mask on a split tensor, you don't get the mask that one device draws.
-# So leave dropout out while you compare.
+# Dropout also makes the runs differ: the mask drawn for a split tensor isn't the one that a single device would draw.
+# Turn dropout off while you compare.
 
 # %% plain-heading [markdown]
 # ## The plain program
 #
 # [`one_step.py`](../plain/one_step.py) is a data-parallel step in one file that needs only TensorFlow and NumPy.
-# It makes its own eight devices and its own data, and takes five steps on eight devices and on one.
+# It sets up eight devices, makes up its data, and takes five steps on all eight and on one.
 # It fails if the losses differ by 1e-5 or more, or if the copies differ at all.
 
 # %% note-gpus [markdown]
 # How would this run on eight GPUs?
 #
-# We have not tried this. By TensorFlow's documentation and source code, model and step stay as they are,
-# and only the beginning of the program changes:
+# We have not tried this. According to TensorFlow's documentation and source code, the model and the step stay as they are, and only the start of the program changes:
 #
 # - First call `dtensor.initialize_accelerator_system("GPU")`. DTensor keeps a mesh of CPUs beside each mesh of GPUs,
 #   so this call also makes as many virtual CPUs as there are GPUs.
-# - Make the mesh with `device_type="GPU"`. It takes all GPUs of the machine. To take some of them, add `devices=["GPU:0", "GPU:1"]`.
+# - Make the mesh with `device_type="GPU"`. This uses every GPU in the machine.
+#   To use only some of them, add `devices=["GPU:0", "GPU:1"]`.
 # - For all-reduces with NVIDIA's library NCCL, set the environment variable `DTENSOR_GPU_USE_NCCL_COMMUNICATION` to 1
 #   before the program starts. NCCL needs a real GPU for each device of the mesh.
 # - With a single GPU, you can make a mesh of logical GPUs, but without NCCL.
-#   `tf.config.set_logical_device_configuration` cuts the GPU into them, with a `memory_limit` for each.
+#   `tf.config.set_logical_device_configuration` splits the GPU into logical ones, each with its own `memory_limit`.
 #
-# GPUs round differently, so compare with one device again.
+# GPUs round differently, so repeat the comparison with one device there.
 
 # %% takeaways [markdown]
 # ## Takeaways
@@ -802,11 +812,11 @@ differences_picture(
 # - Data parallelism is a choice of layouts: split the batch, replicate the model.
 #   The step mentions no device. TensorFlow inserts an all-reduce wherever the step sums over the batch.
 # - The copies of a weight stay equal because they start equal and get equal updates. Nothing compares them.
-# - To test a step, compare its losses over several steps with those of one device, and its gradients, too.
+# - To test a step, compare its losses over several steps, and its gradients, with those of one device.
 #   The first loss tests only the forward pass.
 #
-# One thing made all of this simple: the loss of a review depends only on this review.
-# {Lesson:coupled_rows} takes a network for which this is not true. There, it is no longer enough to average the gradients.
+# One thing made all of this simple: the loss of a review depends on that review alone.
+# In {lesson:coupled_rows} you meet a network for which that isn't true, and averaging the gradients is no longer enough.
 
 # %% score
 score("one_step")
