@@ -35,6 +35,7 @@ def differences_picture(comparisons: Mapping[str, Sequence[float]]) -> Picture:
     axes.set_ylabel(_("largest difference so far"))
     axes.set_xticks([1, 5, 10, 15, 20])
     axes.set_xlim(0.5, 25)
+    axes.set_ylim(top=10)
     axes.grid(visible=True, alpha=0.3)
     file = io.BytesIO()
     figure.savefig(file)
