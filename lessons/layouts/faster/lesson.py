@@ -461,8 +461,8 @@ print(" 2000      4", about(large, 0.5, 0.8))
 # and for Adam often by its square root. Both are rules of thumb: try them.
 # We tried some rates. With 0.015, batches of 400 reach 0.86, as those of 80 do. Batches of 2,000 reach 0.79 at best.
 #
-# At some batch size the gradient is practically exact, and more examples don't improve it.
-# Beyond this **critical batch size**, larger batches only cost more.
+# The larger the batch, the more exact its gradient is already, and the fewer steps further examples save.
+# Beyond the **critical batch size**, you compute many more examples for a few steps less.
 
 # %% fewer-heading [markdown]
 # ## Cure 2: fewer all-reduces
