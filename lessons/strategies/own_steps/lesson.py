@@ -129,6 +129,7 @@ class ComputeLoss(tf.keras.Sequential):
 # %% under-fit-text [markdown]
 # Each step trains a single dense layer: one update with SGD, on a batch of 64 images. We run both steps on one device and on four replicas.
 # `one_step`, in the folded cell, returns what `fit` reports, and the largest change in any weight.
+# The comparison may go on for some seconds after its last step: `fit` discards the iterator that distributed its batches, and TensorFlow may be slow to end one.
 
 # %% one-step tags=["known"]
 def one_step(strategy, model_class):
