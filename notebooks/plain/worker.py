@@ -100,6 +100,8 @@ manager = tf.train.CheckpointManager(
     own_folder,
     max_to_keep=3,
 )
+# A restore can get stuck too
+faulthandler.dump_traceback_later(args.step_timeout, exit=True)
 
 
 latest = tf.train.latest_checkpoint(folder)

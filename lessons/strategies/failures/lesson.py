@@ -150,6 +150,8 @@ manager = tf.train.CheckpointManager(
     own_folder,
     max_to_keep=3,
 )
+# A restore can get stuck too
+faulthandler.dump_traceback_later(args.step_timeout, exit=True)
 
 
 latest = tf.train.latest_checkpoint(folder)
@@ -754,7 +756,7 @@ for line in log.splitlines():
 # Only worker 0 writes this list, at log level INFO. If worker 0 itself is missing, you have only the stack.
 #
 # A worker can also get stuck in the middle of training, for example because a file system doesn't answer. It's alive and sends heartbeats, so there is no error, and the others wait in their all-reduce.
-# For this case, the loop sets another timeout, and starts it anew before each step. (While a worker restores, no timeout runs.)
+# For this case, the program sets another timeout before it restores, and starts it anew before each step:
 #
 # ```python
 # faulthandler.dump_traceback_later(args.step_timeout, exit=True)
