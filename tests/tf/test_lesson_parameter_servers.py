@@ -1,10 +1,14 @@
 """What `parameter_servers` and `one_mesh` say: their programs are those that they write."""
 
 import ast
+import re
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from lessons.strategies import own_file
+from lessons.strategies.launcher import Cluster
 from tests.course import COURSE
 from tools.lesson import exercises
 
@@ -45,3 +49,31 @@ def test_a_program_gets_the_solution_where_an_answer_is_wrong(exercise_id, tmp_p
     file = tmp_path / "own.py"
     own_file.write_own(file, exercise_id, lambda *_arguments: None)
     assert file.read_text().endswith(f"\n\n{exercises.solution(cell.source).strip()}\n")
+
+
+def test_an_optimizer_of_keras_trains_split_variables_as_on_one_device(tmp_path):
+    sources = {cell.cell_id: cell.source for cell in COURSE.lesson("parameter_servers").cells}
+    (with_adam,) = re.findall(r"```python\n(.*?)```", sources["note-optimizer"], re.S)
+    plain = (COURSE.root / "notebooks/plain/coordinator.py").read_text().replace(".shuffle(96)", "")
+    before, rest = plain.split("@tf.function\ndef train_step", 1)
+    program = tmp_path / "with_adam.py"
+    program.write_text(before + with_adam + "\n\nwith" + rest.split("\nwith", 1)[1])
+    with Cluster([program, "--epochs", "2"], {"chief": 1, "worker": 1, "ps": 2}) as cluster:
+        lines = cluster.wait()["chief 0"].lines
+    assert [line for line in lines if "W1 (32, 16)" in line], lines
+
+    random = np.random.default_rng(0)
+    first = tf.Variable(random.normal(0, 0.2, (64, 16)).astype("float32"))
+    second = tf.Variable(random.normal(0, 0.4, (16, 4)).astype("float32"))
+    y = np.arange(96) % 4
+    x = (np.random.default_rng(0).normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]).astype("float32")
+    adam, losses = tf.keras.optimizers.Adam(0.001), []
+    for step in range(10):
+        rows = slice(32 * (step % 3), 32 * (step % 3) + 32)
+        with tf.GradientTape() as tape:
+            logits = tf.nn.relu(x[rows] @ first) @ second
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y[rows], logits))
+        adam.apply(tape.gradient(loss, [first, second]), [first, second])
+        losses.append(float(loss))
+    printed = [float(re.search(r"loss (\S+)", line)[1]) for line in lines if line.startswith("epoch")]
+    np.testing.assert_allclose(printed, [np.mean(losses[:5]), np.mean(losses[5:])], atol=6e-4)

@@ -749,6 +749,33 @@ print_epochs(report["chief 0"])
 # An epoch of five steps is too short in practice. If Monday's slow worker took just one of the five, the epoch would last a whole second, because it ends only when all its steps are done. The fast worker alone would do all five in half a second.
 # So give your own epochs hundreds of steps.
 
+# %% note-optimizer [markdown]
+# Can our step use an optimizer of Keras?
+#
+# Yes, and then it keeps the moments of each shard on the shard's server. But the step has to go through `strategy.run`:
+#
+# ```python
+# with strategy.scope():
+#     optimizer = tf.keras.optimizers.Adam(0.001)
+#     optimizer.build(shards)
+#
+#
+# @tf.function
+# def train_step(iterator):
+#     def replica_step(x, y):
+#         with tf.GradientTape() as tape:
+#             loss = loss_of(x, y)
+#         gradients = tape.gradient(loss, shards)
+#         optimizer.apply(gradients, shards)
+#         updates.assign_add(1)
+#         return loss
+#
+#     return strategy.run(replica_step, next(iterator))
+# ```
+#
+# Without `strategy.run`, the step ends with `AttributeError: 'NoneType' object has no attribute 'merge_call'`.
+# Put the optimizer into the checkpoint, too: its moments belong to the state of the run.
+
 # %% note-embeddings [markdown]
 # What would change in our program for a table of embeddings?
 #
@@ -756,7 +783,7 @@ print_epochs(report["chief 0"])
 #
 # - `loss_of` looks up the rows with `tf.nn.embedding_lookup`, instead of converting the whole table.
 # - The gradient of a shard is a `tf.IndexedSlices`: the numbers of some rows in `indices`, and their gradients in `values`. It can't be multiplied by a rate.
-#   So multiply `values`, make a `tf.IndexedSlices` of the result, and push it with `shard.scatter_sub`.
+#   So multiply `values`, make a `tf.IndexedSlices` of the result, and push it with `shard.scatter_sub`. Or take an optimizer, as above.
 # - Our `initial_W1` makes the whole matrix on the coordinator first. For a large table, take one of TensorFlow's own initializers, which can make each shard separately.
 
 # %% one-dies [markdown]
@@ -837,6 +864,7 @@ print("steps done in epoch 2:", about(steps, 6, 9, digits=1))
 
 # %% worker-given [markdown]
 # They did more than five. The extra steps were those from before the kill, and all that they had changed was lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was lost as well: the new coordinator made new variables there, and restored the checkpoint into them.
+# (The old variables stay in the server's memory until it ends. If you restart the coordinator often, restart the servers too.)
 # So we lost the part of epoch 2 that was done before the kill, and nothing else.
 #
 # Now a worker. We start the same cluster again, and it resumes with epoch 3. As soon as worker 1 prints that it begins a step, we kill it. It hasn't pushed anything by then. This cell, too, takes nearly half a minute.
