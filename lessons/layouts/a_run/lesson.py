@@ -156,8 +156,7 @@ class Model(tf.Module):
             self.squares[name] = variable(zeros, layout)
 # %% rows-text [markdown]
 # An epoch has 110 batches of 64 reviews. `rows_of` chooses the reviews of a step.
-# It seeds a random generator with the number of the epoch, so each epoch has its own order.
-# The epoch follows from the step number, its only argument, so a given step always gets the same reviews:
+# It seeds a random generator with the epoch, so each epoch has its own order. The epoch follows from the step number, the only argument, so a given step always gets the same reviews:
 
 
 # %% rows
@@ -233,7 +232,7 @@ def train(model, layouts, step, last_step, rate_of, order=rows_of):
 # A function that gives each step its learning rate is a **learning-rate schedule**.
 # Ours is a *linear decay*: the rate falls in a straight line, from 0.003 at the first step to almost zero at the last.
 #
-# The rate has to be a NumPy number. TensorFlow would bake a Python number into the graph of `train_step` as a constant, and would have to trace the function again for every new rate, which is terribly slow.
+# The rate has to be a NumPy number. TensorFlow would bake a Python number into the graph of `train_step` as a constant, and trace the function again for every new rate, which is terribly slow.
 #
 # Let's train for five epochs, which are 550 steps:
 
@@ -357,7 +356,7 @@ reveal("a_run-size", round(size / weight_bytes))
 # Plain gradient descent has none, and momentum has one for each weight.
 # Adam has two, its running averages, so two thirds of our state is slots.
 #
-# Our model holds them in `means` and `squares`, with the shape and the layout of their weight.
+# Our model holds them in `means` and `squares`, each with its weight's shape and layout.
 # If you split a weight over devices, you split its slots along with it.
 #
 # ## Save it
@@ -423,7 +422,7 @@ history = await live(run, history, steps=180)
 
 # %% exactly-text [markdown]
 # The curve shows no seam where you stopped it, but a small seam would be hard to see. So let's compare numbers.
-# We leave one run of 180 steps alone. We close another after step 150, as Stop would do, and resume it. S is the save that closing makes; those at the ends of epochs aren't drawn:
+# We leave one run of 180 steps alone. We close another after step 150, as Stop would do, and resume it. S is the save on closing; the saves after epochs aren't drawn:
 #
 # ```
 # alone     1 ────────────────── 180
@@ -510,9 +509,7 @@ except AssertionError as error:
 # `train_and_save` calls the same assertion right after it restores.
 # Without it, the slots would stay at zero and the run would carry on, with no warning at all.
 #
-# But the assertion only checks the variables that you gave to the `Checkpoint`, as you can see in the next cell.
-# So let's forget to give it the slots, and resume from step 150 of the closed run.
-# Its file does have slots. `expect_partial()` says that we leave them unread on purpose:
+# But the assertion only checks the variables that you gave to the `Checkpoint`. So let's forget to give it the slots, and resume from step 150 of the closed run. Its file does have slots; `expect_partial()` says that we leave them unread on purpose:
 
 # %% slots-lost
 closed_at_150 = newest(closed_folder)
@@ -564,7 +561,7 @@ step_lost = list(train(without_step, layouts, step, 180, falling))
 # %% order-lost-text [markdown]
 # Last, we lose the order of the data.
 # Many programs shuffle with a random generator created at startup.
-# After a restart, the generator begins anew, and the first batch of the first epoch comes once more.
+# After a restart, the generator begins anew, and the first batch comes again.
 # To imitate that, we subtract the 150 steps that are already done, so step 151 gets the first batch again:
 
 
@@ -623,12 +620,12 @@ row("order", order_lost, without_order)
 
 # %% lost-table-read [markdown]
 # The worst weight is off by about 0.13 without the step, by 0.013 without the slots, and by 0.007 without the order.
-# None of the three ended with the weights that the original run would have reached, and nobody can reproduce the weights they did reach by running the program.
-# Only one run shows that something is wrong: without the step, it began with step 1.
+# None of the three reached the weights of the original run, and nobody can reproduce theirs by running the program.
+# Only the run without the step shows that something is wrong: it began with step 1.
 #
 # An assertion could have caught two of these mistakes. The slots and the step are in the file.
 # Call `assert_consumed()` in place of `expect_partial()`, and it raises an error, because a value in the file was left unread.
-# (`train_and_save` can do without it, since it restores the same two objects that it saves.)
+# (`train_and_save` doesn't need it: it restores the same two objects that it saves.)
 # The run without the order did call `assert_consumed()`, and got no error, because the order had never been in the file.
 #
 # So the state of a run has four parts:
@@ -636,12 +633,12 @@ row("order", order_lost, without_order)
 # We don't have to save the fourth, because `rows_of` computes it from the third.
 
 # %% note-order [markdown]
-# What if my data comes from a pipeline of tf.data?
+# What if my data comes from a tf.data pipeline?
 #
 # Its iterator has a position and a shuffle buffer, and both belong to the state.
 # You can give the iterator to a `tf.train.Checkpoint`, like a variable, unless it is that of a `DTensorDataset` ({lesson:one_step}).
 # With the shuffle buffer, the file can become large.
-# Or you do as we do: shuffle with a seed that follows from the number of the epoch, and skip what is done.
+# Or do as we do: shuffle with a seed that follows from the epoch, and skip what is done.
 #
 # A network with dropout has one more part, its random numbers. They, too, can follow from the step.
 
@@ -688,7 +685,7 @@ except tf.errors.NotFoundError as error:
 # If this happens at night, a job that restarts itself will fail again and again until the morning.
 #
 # TensorFlow's own `tf.train.latest_checkpoint` returns `None` for this folder, as it does for an empty one, and logs an error.
-# A program that asks it would start again from step 1, and lose everything.
+# A program that relies on it would start from step 1, and lose everything.
 #
 # So don't trust the file `checkpoint`. Look for yourself which checkpoints are *complete*.
 
@@ -768,7 +765,7 @@ run.close()
 # ## Kill it
 #
 # To kill a real process, we need a program. The cell below writes one into a file.
-# You have read nearly all of it, so it is folded: it is this lesson's code, with our `newest` from exercise 2 and `shard` from {lesson:mesh_and_layout}.
+# It is folded, because you have read nearly all of it: this lesson's code, our `newest` from exercise 2, and `shard` from {lesson:mesh_and_layout}.
 # Two parts are new. The program begins by making eight devices, and random examples in place of the reviews. And its ending is new:
 #
 # ```python
@@ -1160,8 +1157,7 @@ print("difference     ", difference)
 # %% note-async [markdown]
 # Can the run go on while it saves?
 #
-# Yes. `manager.save(options=tf.train.CheckpointOptions(enable_async=True))` copies the variables to ordinary ones,
-# returns, and lets a thread of its own write the files. So the process needs memory for a copy of the whole state.
+# Yes. `manager.save(options=tf.train.CheckpointOptions(enable_async=True))` copies the variables to ordinary ones, returns, and writes the files in a separate thread. So the process needs memory for a copy of the whole state.
 # Before it ends, call `checkpoint.sync()`, which waits for the last save.
 #
 # When we changed DVariables as soon as `save` had returned, the checkpoint still had the state from before, to the last bit.

@@ -65,10 +65,9 @@ for each in collectives(sum_of_rows, gradients):
     print(each)
 
 # %% total-read [markdown]
-# It is one all-reduce. Its payload is the array that is being added up, 256 bytes.
+# It is one all-reduce. Its payload is the array being added up, 256 bytes.
 #
-# The list doesn't say how the devices do it. So let's do it ourselves.
-# Each row is what one device has, and we keep TensorFlow's sum to check ours against:
+# The list doesn't say how the devices do it. So let's do it ourselves. Each row is one device's array, and TensorFlow's sum is there to check ours:
 
 # %% parts
 parts = list(numbers)
@@ -78,8 +77,7 @@ print(len(parts), "arrays of", parts[0].nbytes, "bytes")
 # %% two-text [markdown]
 # ## Two devices
 #
-# With two devices it is easy. Each sends its array to the other and adds what it receives.
-# We write this as a program for *one* device, and both devices run it at the same time.
+# With two devices it is easy. Each sends its array to the other and adds what it receives. We write this for *one* device, and both run it at the same time.
 # In it, `mine` is the array of this device, and `device.id` is its number, 0 or 1.
 
 
@@ -106,7 +104,7 @@ for device_id, result in enumerate(exchange.results):
 # %% note-devices [markdown]
 # How `run_on_each` simulates the devices.
 #
-# Every device is a thread of Python, which calls your function with the device's own array.
+# Every device is a Python thread, which calls your function with the device's own array.
 # `device.send(other, array)` sends a copy. `device.receive(other)` waits for the next array from that device.
 
 # %% deadlock-text [markdown]
@@ -165,8 +163,7 @@ def naive_all_reduce(mine, device):
 # %% try-out-text [markdown]
 # Is the result right? How many bytes are sent? And how long does it take?
 #
-# To count the time, we need a unit that doesn't depend on the hardware.
-# Ours is the *byte time*: how long one byte takes to cross a link.
+# To measure time, we need a unit that doesn't depend on the hardware. Ours is the time that one byte takes to cross a link, a *byte time*.
 # Each device has one link, and can send and receive on it at the same time.
 
 
@@ -234,13 +231,11 @@ try_out(through_device_0)
 
 # %% root-read [markdown]
 # In total, the devices send a quarter of what they sent before: 3,584 bytes instead of 14,336.
-# And it takes twice as long! First, seven arrays have to squeeze through the link of device 0.
-# Then the sum has to leave through it seven times. Meanwhile, the other links are idle most of the time.
+# And it takes twice as long! First, seven arrays squeeze in through the link of device 0. Then the sum leaves through it seven times. Meanwhile, the other links are idle most of the time.
 #
 # So the total doesn't tell you the time. Look at the busiest device:
 # **how much it sends, how much it receives, and how long it waits for others.**
-# Before, every device sent 1,792 bytes while it received 1,792.
-# Device 0 sends and receives just as much, but one after the other: it has nothing to send until everything has arrived.
+# Before, every device sent 1,792 bytes while it received 1,792. Device 0 sends and receives as much, but one after the other: it can send nothing until everything has arrived.
 
 # %% ring-heading [markdown]
 # ## Around a ring
@@ -368,7 +363,7 @@ reveal("all_reduce-sixteen", max(exchange.bytes_sent))
 # With our 4 GB, each of eight devices sends 7 GB, and each of 4,096 devices sends almost 8 GB.
 # As far as bytes go, data parallelism scales to thousands of devices.
 #
-# Can you do with less? No. As long as the devices do the adding, and not the network, the busiest one has to send at least this much. Patarasuk and Yuan proved it in 2009.
+# Can it be done with less? No. As long as the devices do the adding, not the network, the busiest must send at least this much. Patarasuk and Yuan proved it in 2009.
 
 # %% four-heading [markdown]
 # ## Four collectives
@@ -393,7 +388,7 @@ FourCollectives()
 # In an all-reduce it is $2 \frac{n - 1}{n} S$, which makes 448 bytes for our payload of 256 and 8 devices.
 # In each of the other three it is half as much, $\frac{n - 1}{n} S$, or 224 bytes.
 #
-# So an all-reduce costs as much as its two halves, and you can put something between them: the update.
+# So an all-reduce costs as much as its two halves, and something can go between them: the update.
 # After the reduce-scatter, each device has the gradient of one chunk, and updates the weights of that chunk.
 # Then the all-gather hands out the new weights.
 # The traffic stays the same, and each of eight devices keeps only an eighth of Adam's averages.
@@ -476,11 +471,10 @@ print(f"eight A100s in eight nodes: {1000 * between:3.0f} ms")
 # If these eight share a node, every sum over `model` stays inside.
 
 # %% links-read [markdown]
-# Inside a node the all-reduce is almost ten times as fast: our 31 hours of sending, already down to 8 with the ring, become 49 minutes!
+# Inside a node the all-reduce is almost ten times as fast: our 31 hours of sending, 8 with the ring, become 49 minutes!
 # So if your mesh has two dimensions, *put the busier one inside the nodes*.
 #
-# And where is the latency? You don't see it in these times. Let's make the ring longer, with one device in each node,
-# and compute the two summands of its time separately:
+# And the latency? It doesn't show in these times. Let's make the ring longer, with one device in each node, and compute the two parts of its time separately:
 
 # %% longer tags=["modelled"]
 for nodes in (8, 64, 512, 4096):
@@ -494,8 +488,7 @@ for nodes in (8, 64, 512, 4096):
     )
 
 # %% longer-read [markdown]
-# The time for the bytes grows by only a seventh. But every node makes the ring two steps longer,
-# and the waiting goes from 0.2 to 115 ms. So a single ring through thousands of nodes is a bad idea.
+# The sending grows by only a seventh. But every node makes the ring two steps longer, and the waiting goes from 0.2 to 115 ms. So a single ring through thousands of nodes is a bad idea.
 # In a *tree*, far fewer messages have to wait for one another; {lesson:how_long} compares the two.
 #
 # You don't need thousands of devices to feel the latency. A small payload will do.
@@ -526,7 +519,7 @@ reveal("all_reduce-merged", round(1000 * one_by_one, 2))
 
 # %% merged-read [markdown]
 # These are the six all-reduces of the small network in {lesson:whole_game}.
-# Five of them carry less than 600 bytes between them, and they take four fifths of the time.
+# Five of them carry less than 600 bytes in all, and take four fifths of the time.
 # So it pays to **fuse** small all-reduces: a single all-reduce then carries all of their arrays. TensorFlow fuses what it can.
 #
 # But even a single all-reduce spends nearly all of its 0.21 milliseconds waiting.
@@ -562,7 +555,7 @@ for num_bytes in (4, 230_992, 10_000_000):
 # DTensor fuses all-reduces of one kind and dtype over the same devices, if none needs the result of another.
 # {Lesson:faster} shows what becomes of the six all-reduces, and how to turn fusing off.
 #
-# A fused all-reduce can't start before the last of its gradients is there, so it can hardly overlap with the backward pass.
+# A fused all-reduce can't start before its last gradient is ready, so it hardly overlaps with the backward pass.
 # That is why many frameworks limit the size of a *bucket* of gradients. `tf.distribute` does so if you set
 # `bytes_per_pack` in `tf.distribute.experimental.CommunicationOptions`.
 

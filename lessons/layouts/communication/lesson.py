@@ -154,7 +154,7 @@ print_collectives(tf.matmul, x_by_rows, W_by_rows)
 # Afterwards each device holds all of `W`, so the payload is 3,840 bytes.
 # If `W` were 10 GB, every device would have to hold all 10 GB, in every step.
 #
-# Why does the list say "all-reduce"? Because DTensor, by default, does its gathering by adding.
+# Why does the list say "all-reduce"? Because by default, DTensor gathers by adding.
 # Each device contributes an array as large as `W`, with zeros in place of the rows that it lacks, and the sum has all rows.
 # The payload is the same, but each device sends twice as much ({lesson:all_reduce}).
 # In this course, the lists show every gather as an all-reduce.
@@ -162,8 +162,7 @@ print_collectives(tf.matmul, x_by_rows, W_by_rows)
 # %% note-fsdp [markdown]
 # Sometimes a weight is gathered on purpose
 #
-# Under fully sharded data parallelism (FSDP, {lesson:zero_and_fsdp}), each device stores only a part of each weight,
-# and the weight is gathered just before it is used.
+# Under fully sharded data parallelism (FSDP, {lesson:zero_and_fsdp}), each device stores a part of each weight, which is gathered just before it is used.
 # In DTensor, `dtensor.relayout(W, replicated_layout)` inside the loss function does that.
 #
 # This is not yet FSDP. The gathered weight stays in memory until the backward pass,
@@ -211,7 +210,7 @@ reveal("communication-half", payload)
 # The two inner entries belong to the contracting dimension.
 # The two outer entries become the layout of the product, `[outer, outer]`, unless both name the same mesh dimension.
 # (The note below has the other case.)
-# This table shows what a device then lacks. In it, `batch` and `model` are mesh dimensions:
+# This table shows what a device lacks; `batch` and `model` are mesh dimensions:
 #
 # | the inner entries | for example | a device lacks | what happens |
 # | --- | --- | --- | --- |
@@ -302,7 +301,7 @@ b2 = shard(random(16), layout(WHOLE))
 network = [x, W1, b1, W2, b2]
 
 # %% forward-text [markdown]
-# Let's go through the forward pass, operation by operation. Which layout does the result have (`relu` keeps it)?
+# Let's go through the forward pass, operation by operation. Which layout does the result have? (`relu` keeps it.)
 # Over which axis does the operation sum, and is that axis split?
 #
 # | operation | layout of the result | it sums over | collective |
@@ -370,18 +369,17 @@ print_collectives(both_layers, *network)
 # and `[unsharded, model]` for $dW_1$.
 #
 # All four run over `batch`, because the gradients of weights and biases sum over the examples.
-# None runs over `model`. Devices 0 and 1 hold the same 32 examples, so each can finish its own part of these sums alone.
+# None runs over `model`. Devices 0 and 1 hold the same 32 examples, and neither needs the other for its sums.
 
 # %% residual-exercise-text [markdown]
 # Under the second way, the two sides of the `+` in `x + hidden @ W2` have different layouts.
-# If an axis is split on only one side of a `+`, each device keeps just the matching part of the other side.
-# The result is split like the split side, and nothing is sent.
+# If only one side of a `+` splits an axis, each device keeps just the matching part of the other. The result is split too, and nothing is sent.
 #
 # **Exercise 1.** Which collectives does `both_layers` run under the second way, forward and backward?
 # Try it with a pencil first: TensorFlow's answer is below.
 #
 # Begin with the layouts of `hidden`, of `y` and of $dy$. Don't forget the loss, which sums over rows *and* columns.
-# If both are split, TensorFlow takes one all-reduce, over `batch and model`.
+# If both are split, TensorFlow runs one all-reduce, over `batch and model`.
 #
 # Write each collective as a pair, such as `("batch", 2048)`: the mesh dimension and the payload in bytes.
 # The order doesn't matter.
@@ -478,7 +476,7 @@ print_collectives(input_too, *second_network)
 
 # %% input-read [markdown]
 # The first way now comes to 7,332 bytes. The second stays at 10,980, because its hidden units are not split.
-# It is still the more expensive one.
+# It is still more expensive.
 #
 # So the first way takes two all-reduces over `model` for every two layers: one in the forward pass, and one in the backward pass.
 # They are the price of tensor parallelism ({lesson:splitting_the_model}).
@@ -489,7 +487,7 @@ print_collectives(input_too, *second_network)
 # A `+` follows three rules, and so do `-`, `*` and `maximum`:
 #
 # - If only one side splits an axis, the result splits it in the same way, and nothing is sent.
-# - If both sides split an axis, but differently, the result follows the left side. What devices lack of the right side is gathered.
+# - If both sides split an axis, but differently, the result follows the left side. What a device lacks of the right is gathered.
 # - If one mesh dimension splits the rows on one side and the columns on the other, TensorFlow gathers both sides, and the result is replicated.
 #
 # A bias has a single axis, and it lines up with the columns.
@@ -519,7 +517,7 @@ except tf.errors.UnknownError as error:
 
 # %% blocks-text [markdown]
 # The contracting dimension, our features, is split over `model` on the left, and over `batch` on the right.
-# TensorFlow could gather one of the factors, but in this case it doesn't.
+# TensorFlow could gather one of the factors, but it doesn't.
 # You have to relayout one yourself, for example with `dtensor.relayout(W_in_four, layout("model", WHOLE))`.
 #
 # A relayout costs bytes, too, and sometimes more than it needs to.
@@ -541,7 +539,7 @@ explain(dtensor.relayout, by_columns, blocks_layout)
 # - Splitting an axis over a mesh dimension that is not in use yet is free:
 #   each device just drops what it no longer needs.
 # - Moving a mesh dimension from rows to columns or back is cheap, as long as nothing else changes.
-#   Each device sends every other device in its group just the piece which that one is missing. This is an **all-to-all**.
+#   Each device sends every other device in its group just the piece it lacks. This is an **all-to-all**.
 #
 # Write `in_blocks(matrix)`. It gets `by_columns`, and returns the same values in the layout `blocks_layout`.
 # Use nothing but `dtensor.relayout`, and try it before you read on: the cells below show the way.
@@ -575,9 +573,7 @@ print_collectives(dtensor.relayout, by_rows, blocks_layout)
 # Afterwards each device holds four whole rows: 4 × 16 numbers, or 256 bytes.
 # Then `model` splits the columns, which is free.
 #
-# The direct relayout does both at once: it moves `batch` and brings in `model`. So it is neither of the cheap kinds.
-# In such a case, TensorFlow usually gathers every axis whose split changes, and splits it afresh.
-# So a relayout, which changes no value, can be the most expensive line of your program.
+# The direct relayout does both at once: it moves `batch` and brings in `model`. So it is neither cheap kind. In such a case, TensorFlow usually gathers every axis whose split changes, and splits it afresh. That is how a relayout, which changes no value, can be your most expensive line.
 
 # %% note-three-axes [markdown]
 # A relayout of three or more axes can go wrong
@@ -593,14 +589,12 @@ print_collectives(dtensor.relayout, by_rows, blocks_layout)
 # [`communication.py`](../plain/communication.py) finds the collectives of both ways without the course's library.
 #
 # You can now predict what dense layers, biases and residual connections send.
-# Some operations we haven't covered: a softmax over a split axis, a `tf.concat` along one, a slice like `x[:8]` of split rows. For these, ask `collectives`, and check the values against one device.
+# We haven't covered everything: a softmax over a split axis, a `tf.concat` along one, a slice like `x[:8]` of split rows. For these, ask `collectives`, and check the values against one device.
 
 # %% note-collectives [markdown]
 # How does TensorFlow choose its collectives, and how does `collectives` find them?
 #
-# You write a program as if for one large device. When TensorFlow compiles it, it first finds a layout for every tensor
-# (*layout propagation*).
-# Then it rewrites each operation for the part of one device, and inserts a collective where the device lacks something.
+# You write a program as if for one large device. TensorFlow first finds a layout for every tensor (*layout propagation*). Then it rewrites each operation for the part of one device, and inserts a collective where that device lacks something.
 # This is *SPMD expansion*: single program, multiple data.
 #
 # `collectives` compiles your function anew, runs it once, and looks for operations such as `CollectiveReduceV2`

@@ -73,9 +73,9 @@ print("device 1", normalize_unit(unit[2:]).round(2))
 # Nobody made a mistake. Normalization makes the rows of a batch depend on each other.
 # In this course we say that it **couples** them.
 #
-# As soon as the rows lie on several devices, you have a choice.
+# Once the rows lie on several devices, you have a choice.
 # Each device can normalize *locally*, with the mean and the variance of its own rows.
-# Or all of them normalize *globally*, with the mean and the variance of all rows of the step, wherever these lie.
+# Or all of them normalize *globally*, with the mean and the variance of all rows of the step.
 # Global normalization is known as *synchronized* batch normalization, or `SyncBatchNorm`.
 #
 # ## Is it enough to average the gradients?
@@ -280,8 +280,7 @@ for name, difference in differences.items():
 # ```
 #
 # We wanted the gradient for the large box, and we averaged the gradients of the small ones.
-# So here is the answer to our question.
-# When the loss is a mean over rows, averaging the gradients of the parts is correct under two conditions:
+# That answers our question. When the loss is a mean over rows, averaging the gradients of the parts is correct under two conditions:
 #
 # 1. **No row's loss depends on a row in another part.**
 #    The loss of all 64 reviews, normalized together, breaks this rule: every review's loss depends on all the others.
@@ -312,8 +311,7 @@ for name, difference in relative_differences(on_eight, full).items():
 
 
 # %% on-eight-read [markdown]
-# There is no difference in any of the four gradients.
-# So the eight devices normalized globally, and the backward pass is right as well.
+# None of the four gradients differs. So the eight devices normalized globally, and the backward pass is right too.
 #
 # So the devices must have talked, and sooner than in any step so far: without the mean and variance of all 64 reviews, no device can compute even one loss.
 
@@ -361,13 +359,12 @@ StepExplorer("data", normalized=True)
 
 # %% lanes-read [markdown]
 # The first two bands, for the mean and the variance, come before any logits.
-# Nobody wrote them into the model. In DTensor, a mean over an axis is the mean over *all* of this axis,
-# so with `tf.nn.moments(hidden, axes=[0])` the model normalizes globally, and DTensor adds the all-reduces.
+# Nobody wrote them into the model. In DTensor, a mean over an axis is over *all* of it. So with `tf.nn.moments(hidden, axes=[0])` the model normalizes globally, and DTensor adds the all-reduces.
 #
 # In bytes this is next to nothing: 768 for all four, where the gradient of `W1` alone has 230,400.
 # The real cost is waiting. All devices wait for the mean, and then again for the variance, which needs the mean.
 # In the backward pass there are two more all-reduces. They don't depend on each other, so they can share one wait.
-# We can't measure here how long such a wait would be on a network, because our virtual devices have none.
+# How long a wait takes on a network, we can't measure here: our virtual devices have no network.
 
 # %% note-fused [markdown]
 # How many all-reduces are left when the step runs?
@@ -386,8 +383,7 @@ StepExplorer("data", normalized=True)
 # Each computes its *local* mean and variance, and an all-gather sends both to all the others.
 # The global mean and variance follow from these.
 #
-# Write `global_moments(means, variances)`. Both arguments are arrays of the shape (devices, units),
-# with a row from each device, and all devices have equally many reviews.
+# Write `global_moments(means, variances)`. Both arguments have the shape (devices, units), with one row per device, and all devices have equally many reviews.
 # Return the global mean and the global variance, each of the shape (units,).
 # Try it on our four numbers. The two devices have the means 2 and 6, and both have the variance 1.
 # Together the four numbers have the mean 4 and the variance 5.
@@ -494,13 +490,13 @@ print("local ", about(local_loss, 0.63, 0.75))
 
 # %% train-read [markdown]
 # At a learning rate of 0.1, the plain model is still at 0.69 after a hundred steps. That is the loss of answering fifty-fifty.
-# Normalization gets it going. With 8 reviews a device, local normalization does that nearly as well as global normalization.
+# Normalization gets it going. With 8 reviews per device, local normalization does that nearly as well as global.
 # With 2 it doesn't: the training loss has hardly left 0.69, where global normalization has brought it to about 0.5.
 #
 # Why are two reviews so few? Think of one hidden unit.
 # If its values for the two reviews differ, one lies above their mean and the other below, equally far.
 # Unless they lie very close together, normalization makes them about +1 and −1, however far apart they were.
-# Almost all that survives is which of the two values was larger.
+# Almost all that is left is which of the two was larger.
 #
 # So the second layer sees two opposite rows, and gives them opposite logits, before it adds `b2`.
 # If both have the same label, one of the two answers is almost always wrong.
@@ -624,10 +620,10 @@ print("1 review a device ", tested(global_1), tested(local_1))
 # %% accuracy-read [markdown]
 # With 8 reviews a device, the two models are about equally good.
 # The gradients differed by up to 86 %, but local normalization gave us a *different* model, not a worse one.
-# With 2 reviews a device, it ends 15 to 20 points below global normalization, and with 1 it is no better than a coin.
+# With 2 reviews per device, it ends 15 to 20 points lower than global, and with 1 it is no better than a coin.
 # (The global models get worse, too, partly because they saw fewer reviews: 6,400 with 8 a device, 1,600 with 2, and 800 with 1.)
 #
-# One number doesn't seem to fit. With 2 reviews a device, the local model's training loss is barely better than a coin's, and yet it gets more than 60 % of the test reviews right. How?
+# One number doesn't seem to fit. With 2 reviews per device, the local model's training loss is hardly better than a coin's, and yet it gets over 60 % of the test reviews right. How?
 # In training, it gives opposite answers to the two reviews of a device. If their labels differ, most of the answers are right.
 # But about half of the pairs have the same label, and there one of the two answers is almost always wrong.
 # These wrong answers keep the training loss up. At the test each review stands alone, and shows what was learned.
@@ -738,7 +734,7 @@ padded_y = shard(padded_y, layouts["y"])
 # %% three-means-text [markdown]
 # Padding must not count. So what is the mean loss of this batch?
 # Eight devices compute the 64 losses of an untrained model, and we try three ways to take the mean.
-# The right answer comes from one device, which gets the 36 reviews without padding:
+# One device, given the 36 reviews without padding, has the right answer:
 
 
 # %% three-means
@@ -766,7 +762,7 @@ print(f"36 reviews, one device {right:.2f}")
 # The third seems to do everything right. And yet it gives 1.26, where 1.02 is correct!
 #
 # The padding took part in the mean and the variance.
-# Its 28 rows of zeros pulled the mean of each hidden unit down, and so they changed the losses of the 36 *reviews*.
+# Its 28 rows of zeros pulled the mean of each hidden unit down, which changed the losses of the 36 *reviews*.
 # Where rows are coupled, it isn't enough to leave the padding out of the loss. You have to leave it out of the coupling as well.
 #
 # So each row gets a **row weight**: 1 for a review, 0 for padding. (Search for *sample weights*, or a *mask*.)

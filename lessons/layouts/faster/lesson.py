@@ -173,8 +173,7 @@ no_layouts = dict.fromkeys(specs)  # one device: ordinary tensors
 # The first call of a `tf.function` is slow, because TensorFlow *traces* the function: it runs the Python code once, records the operations, and compiles them.
 # So we call the step once before we start the clock.
 #
-# And every call returns before the devices are done. So we read the last loss before we stop the clock:
-# Python can't read it until the devices have computed it.
+# And every call returns before the devices are done. So before we stop the clock, we read the last loss, which waits until the devices have computed it.
 
 # %% clock
 import time
@@ -229,7 +228,7 @@ reveal("faster-growth", answer)
 # Eight devices have a large fixed cost, but share the reviews.
 #
 # The more reviews there are, the more it should help to share them.
-# Here are the times that we recorded, from 64 to 16,384 reviews a step. Both axes are logarithmic:
+# Here are our recorded times, from 64 to 16,384 reviews per step. Both axes are logarithmic:
 
 # %% crossing
 from lessons.layouts.faster.picture import times_picture
@@ -331,16 +330,14 @@ check("faster-break-even", break_even)
 # print(break_even(one, eight))
 # ```
 #
-# From our times for 2,048 and 4,096 reviews, the crossing comes out at 4,700, in agreement with the picture.
-# From those for 64 and 512 reviews, it comes out at 3,800. On another day, these two batch sizes even gave 30,000!
+# From our times for 2,048 and 4,096 reviews, the crossing comes out at 4,700, as in the picture. From those for 64 and 512, it comes out at 3,800. On another day, these two batch sizes even gave 30,000!
 # With so few reviews, a step is nearly all fixed cost, and an error of a tenth of a millisecond moves the crossing far away.
 # So measure close to where you expect the crossing.
 
 # %% note-cores [markdown]
 # Eight virtual devices are not eight processors
 #
-# They share the cores of your processor. In this course, an operation on a device uses one thread,
-# so one device keeps one core busy, and eight devices keep several busy.
+# They share the cores of your processor. In this course, an operation on a device uses one thread, so one device keeps one core busy, and eight keep several.
 # With TensorFlow's default settings, one device uses all cores, so eight virtual devices have little to gain.
 #
 # No GPU was measured for this lesson. There, a review costs far less, and an all-reduce goes over links between the devices.
@@ -388,7 +385,7 @@ reveal("faster-part", largest)
 
 # %% parts-text [markdown]
 # Here are the four parts, recorded with the finished program of this lesson.
-# It takes 32 steps in one call, so a step takes less time than in the picture above, where each step was a call of its own:
+# It takes 32 steps in one call, so a step takes less time than in the picture above, where each step was one call:
 
 # %% parts
 from lessons.layouts.faster.picture import parts_picture
@@ -396,7 +393,7 @@ from lessons.layouts.faster.picture import parts_picture
 parts_picture()
 
 # %% parts-read [markdown]
-# A step takes 3.90 ms, and 2.72 of them, seven tenths, go to the all-reduces.
+# A step takes 3.90 ms, of which 2.72, seven tenths, go to the all-reduces.
 # So it isn't the computing that makes eight devices slow.
 # They spend most of their time exchanging gradients and waiting for one another.
 #
@@ -462,7 +459,7 @@ print(" 2000      4", about(large, 0.5, 0.8))
 # We tried some rates. With 0.015, batches of 400 reach 0.86, as those of 80 do. Batches of 2,000 reach 0.79 at best.
 #
 # The larger the batch, the more exact its gradient is already, and the fewer steps further examples save.
-# Beyond the **critical batch size**, you compute many more examples for a few steps less.
+# Beyond the **critical batch size**, many more examples save only a few steps.
 
 # %% fewer-heading [markdown]
 # ## Cure 2: fewer all-reduces
@@ -486,7 +483,7 @@ for each in found:
 # %% combined-read [markdown]
 # Two are left. The large one carries the four gradients, and the small one carries the loss and the accuracy.
 # (TensorFlow pads both to a multiple of 1,024 numbers, so even two numbers take 4,096 bytes.)
-# The small one carries almost nothing, but the devices have to wait for one another once more.
+# The small one carries almost nothing, but the devices have to wait again.
 #
 # Why didn't TensorFlow fuse these two? It fuses sums with sums, and means with means.
 # A gradient arrives as a *sum*: the backward pass has already divided each review's share by 64, so all that is left is to add.
@@ -540,7 +537,7 @@ reveal("faster-fewer", len(found))
 # Is one all-reduce always possible, and always faster?
 #
 # No. On the grid of {lesson:whole_game}, the forward pass needs an all-reduce over `model`, and the gradients wait for its result.
-# TensorFlow can't fuse two all-reduces if one needs the other's result, so there two are left.
+# TensorFlow can't fuse two all-reduces if one needs the other's result, so two are left.
 #
 # And fusing has a price: TensorFlow copies the tensors into one, and back again afterwards.
 # That pays for a small model like ours. For a larger one, with 784, 700, 500 and 10 units,
@@ -559,7 +556,7 @@ reveal("faster-fewer", len(found))
 # devices                  step                       step
 # ```
 #
-# So let the host call less often, and read less often:
+# So let the host call, and read, less often:
 #
 # ```
 # host      prepare  call                          read
@@ -679,8 +676,7 @@ print("eight, without fusing  ", unfused.numpy().round(4))
 #
 # You could leave fusing off. But then each step takes six all-reduces again, and we have only just got rid of five.
 # It is better to let TensorFlow see the loop. If you iterate over `tf.range`, the graph has one loop instead of four copies of a step.
-# The body of the loop is compiled once, as a function of its own, and it contains a single step.
-# So inside the body every read comes before every write, and fusing can't do any harm.
+# The body of the loop is compiled once, as a separate function, and contains a single step. So inside it every read comes before every write, and fusing can't do any harm.
 #
 # The loop returns two vectors, the losses and the accuracies, with one element for each step.
 # DTensor refuses a `tf.TensorArray` here. So the vectors start as zeros, and each step adds its loss and accuracy at its own position:
@@ -719,7 +715,7 @@ for name in ["W1", "b1", "W2", "b2"]:
 #
 # Keras has this cure, too: the argument `steps_per_execution` of `compile`.
 # You give up a little control for it: you can stop, save or draw a curve only between two calls.
-# And here all steps of a call have the same learning rate. If it is to fall, compute it from `step` inside the loop.
+# And here all steps of a call have the same learning rate. To let it fall, compute it from `step` inside the loop.
 
 # %% note-gather [markdown]
 # Why gather a batch from the stack, instead of indexing it?
@@ -763,7 +759,7 @@ for file in files:
     print(os.path.basename(file), f"{os.path.getsize(file):,} bytes")
 
 # %% pipeline-text [markdown]
-# TensorFlow reads them with `tf.data`. You describe a pipeline; each stage works on what the previous one hands it:
+# TensorFlow reads them with `tf.data`. You describe a pipeline, in which each stage works on what the one before hands it:
 
 # %% pipeline
 BATCH_SIZE = 64
@@ -794,7 +790,7 @@ for file_x, file_y in stacks_of(files, 1024):
 # - `shuffle` keeps 1,024 records, and passes on one of them at random.
 # - The first `batch` collects 64 records, and `decode` turns their bytes into numbers.
 # - The second `batch` stacks 32 such batches.
-# - `prefetch(2)` works ahead: threads of its own prepare the next two stacks while the devices compute.
+# - `prefetch(2)` works ahead: its threads prepare the next two stacks while the devices compute.
 #
 # 8,100 reviews give three stacks of 2,048, and `drop_remainder` drops the other 1,956.
 # They would make a smaller stack, and a new shape would cost a new trace. Their last batch couldn't be split over eight devices at all.
@@ -827,8 +823,7 @@ os.remove(huge)
 # devices           steps of call 1             steps of call 2
 # ```
 #
-# The host still reads the losses of call 1 before it makes call 2.
-# So when you get these losses, the model still has the weights that belong to them, and you can save or evaluate it.
+# The host still reads the losses of call 1 before it makes call 2. So when you get them, the model still has the weights that belong to them, and you can save or evaluate it.
 
 
 # %% train
@@ -925,7 +920,7 @@ check("faster-pipeline", digit_stacks)
 # ## How much faster is it now?
 #
 # We recorded the time of a step in the whole loop, from reading the files to reading the losses.
-# Every batch has 64 reviews. The first bar is the program of the opening, and each bar below it has one more change:
+# Every batch has 64 reviews. The first bar is the program of the opening; each bar below it adds one change:
 
 # %% gains
 from lessons.layouts.faster.picture import gains_picture
@@ -947,7 +942,7 @@ gains_picture()
 # One device gained, too: it went from 1.66 to 0.75 ms.
 # So at 64 reviews, eight devices now take 5.6 times as long as one, and not 4.8 times as in the opening.
 # What moves the crossing is the gap in milliseconds, not the ratio. It has nearly halved, from more than 6 ms to 3.4.
-# So, by the formula of exercise 1, eight devices now overtake one at about half the batch size that the step of the opening would have needed.
+# So, by the formula of exercise 1, eight devices now overtake one at about half the batch size that they needed at the opening.
 #
 # Three things limit what more devices can gain you, here and elsewhere:
 #

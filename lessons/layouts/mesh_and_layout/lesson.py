@@ -159,7 +159,7 @@ show(rows_split, (6, 4))
 # With three rules you can work out any layout in your head:
 #
 # - **Local shape:** divide each axis of the global shape by the size of the mesh dimension that splits it.
-# - **Copies:** multiply the sizes of the mesh dimensions that the layout does not use. If it uses all, there is one copy.
+# - **Copies:** multiply the sizes of the mesh dimensions that the layout does not use. If it uses them all, there is one.
 # - **Equal parts:** the division must leave no remainder. Five rows cannot be split along a dimension of size 3.
 #
 # Bytes follow from the local shape. Here a shard has 2 × 4 numbers of 4 bytes in float32, which makes 32.
@@ -224,14 +224,13 @@ except tf.errors.OpError as error:
 
 # %% numpy-read [markdown]
 # No! The message says why, if you read it twice: `rows` is on more than one device, and it is not fully replicated.
-# No device has all six rows, so somebody would have to collect them,
-# and for our 10 GB matrix that would mean a lot of traffic, and 10 GB in a single place.
+# No device has all six rows, so somebody would have to collect them. For our 10 GB matrix that means a lot of traffic, and 10 GB in a single place.
 # So `.numpy()` doesn't do it unasked. In a moment you will ask.
 
 # %% explorer-text [markdown]
 # ## Explore
 #
-# The mesh dimensions are called `x` and `y` here. At first the rows are split along `x`:
+# Here the mesh dimensions are called `x` and `y`. At first the rows are split along `x`:
 # devices 0 to 3 hold the upper half of the tensor, and devices 4 to 7 the lower half.
 # Choose another mesh, shape or layout, and press a device to see what it holds.
 # Then press *Make the real DTensor and compare* to see the real components beside the prediction.
@@ -254,7 +253,7 @@ check("mesh_and_layout-explore-one-copy", explorer)
 # %% note-one-copy [markdown]
 # Solution
 #
-# Devices along a mesh dimension that splits no axis hold copies, so both dimensions must be used.
+# A mesh dimension that splits no axis makes copies, so both must be used.
 # The obvious choice is rows along `x` and columns along `y`. It is refused: 6 columns cannot be cut in four.
 # Rows along `y` and columns along `x` works, and each device holds 2 rows and 3 columns.
 #
@@ -304,9 +303,7 @@ show(columns, before=rows)
 # %% after-read [markdown]
 # Before the move each device held a third of the matrix; now each holds half.
 # So a move can cost memory.
-# It also costs traffic. Of the 12 numbers that device 0 holds now, it already had 4.
-# It lacked the other 8, which were on devices 2 and 4.
-# How much is really sent for that is the subject of {lesson:communication}.
+# It also costs traffic. Of the 12 numbers that device 0 holds now, it already had 4. The other 8 were on devices 2 and 4. How much is really sent, {lesson:communication} will show.
 #
 # Relayout is also how you get the array back. If you replicate the tensor first,
 # every device has all of it, and `.numpy()` gives you the copy of device 0:
@@ -325,7 +322,7 @@ print(everywhere.numpy())
 # How do you move a tensor to another mesh?
 #
 # Read the array back and place it on the new mesh.
-# `relayout` and `copy_to_mesh` can do it directly only if the tensor is fully replicated before and after.
+# Directly, with `relayout` or `copy_to_mesh`, it works only if the tensor is replicated before and after.
 
 # %% grid-text [markdown]
 # ## Cut it yourself
@@ -346,7 +343,7 @@ grid = dtensor.create_mesh(
 # Take a matrix of 8 rows, and split the rows along `batch`. Each device needs two rows, but which two?
 # That depends on its position along `batch`. `local_device_locations` lists the positions of all devices,
 # and `pack` expects the parts in the same order.
-# Then `compare` shows, side by side, what each device should hold and what it actually holds:
+# Then `compare` shows what each device should hold, beside what it does hold:
 
 # %% by-hand
 from course_lib import compare
@@ -435,7 +432,7 @@ def pack_as_in_tutorial(array, layout):
 
 # %% data-text [markdown]
 # It looks right, doesn't it? The way to find out is to train with it.
-# We take the film reviews of {lesson:whole_game}, and 100 steps with 64 reviews in each.
+# We take the film reviews of {lesson:whole_game}, and train for 100 steps of 64 reviews.
 
 # %% data
 from course_lib import data, shard
@@ -535,7 +532,7 @@ x = pack_as_in_tutorial(train_x[:64], x_layout)
 reveal("mesh_and_layout-packer", x.shape[0])
 
 # %% lost-text [markdown]
-# Half of the batch has fallen off the edge of the mesh. Our small matrix of 8 rows shows how.
+# Half of the batch has fallen off the edge of the mesh. Our matrix of 8 rows shows how.
 # The function cuts the rows in four, but `batch` has only two positions:
 #
 # | part | rows | position along `batch` |
@@ -558,13 +555,12 @@ compare(matrix, pack_as_in_tutorial(matrix, in_halves))
 # because `layout.shape` is the shape of the *mesh*.
 # For axis 0 (the rows), the function looked up `layout.shape[0]`: the size of the first mesh dimension, which here is `model`, 4.
 # But the rows are split along `batch`, which has size 2.
-# In the tutorial `batch` comes first, so both expressions happen to give the same number.
+# In the tutorial `batch` comes first, so both happen to give the same number.
 #
 # And why was there no error here? `pack` gets only the parts, and never learns how many rows there were before.
 # `x` and `y` lose the same half of each batch, so every review that is left still has its own label.
 #
-# Does the curve give it away? To see that, we need two more runs. One trains on all 64 reviews of each batch.
-# The other reverses each batch before packing it, so it loses the *first* half instead of the last:
+# Does the curve give it away? To see that, we need two more runs. One trains on all 64 reviews of each batch. The other reverses each batch before packing, so it loses the *first* half:
 
 # %% note-error [markdown]
 # On which mesh would there have been an error?
@@ -587,7 +583,7 @@ losses_picture(runs)
 # Two habits would have caught this at once.
 # First, look at the shape of what you packed. Ours was (32, 1200), not (64, 1200).
 # Second, compare the first loss with that of a single device.
-# All runs begin with the same weights and the same 64 reviews, so their first losses must be equal, up to rounding:
+# All runs begin with the same weights and the same 64 reviews, so their first losses must agree, up to rounding:
 
 # %% one-device
 from course_lib import about
@@ -630,8 +626,7 @@ for name, losses in runs.items():
 # dtensor.call_with_layout(tf.zeros, layout, shape=[6, 4])
 # ```
 #
-# But beware of random numbers. If the layout splits an axis, you must pass `tf.function(tf.random.stateless_normal)`,
-# and the same seed gives *different numbers*, so you could not compare two runs whose layouts differ.
+# But beware of random numbers. If the layout splits an axis, you must pass `tf.function(tf.random.stateless_normal)`. The same seed then gives *different numbers*, so runs with different layouts can't be compared.
 # That is why this course draws initial values once, with NumPy, and then shards them.
 
 # %% takeaways [markdown]
@@ -643,7 +638,7 @@ for name, losses in runs.items():
 # ## Takeaways
 #
 # - A layout names, for each axis of a tensor, the mesh dimension that splits it.
-#   Devices along a mesh dimension that it does not name hold copies.
+#   Along a mesh dimension that it doesn't name, there are copies.
 # - A run without an error can still be wrong.
 #   You have to check for yourself that each device has the right values.
 # - The number of parts is `layout.num_shards(axis)`. `layout.shape` is the shape of the mesh.

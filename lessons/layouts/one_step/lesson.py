@@ -159,7 +159,7 @@ def train_step(model, x, y, learning_rate):
 # Why must the gradients come first?
 #
 # If a DTensor step reads a variable that it has just written, it may silently get the old value.
-# Keras 3 optimizers such as Adam do exactly that, so in a DTensor step their updates are wrong: don't use them there.
+# Keras 3 optimizers such as Adam do exactly that, so their updates are wrong in a DTensor step: don't use them there.
 # In {lesson:from_scratch} you will write an optimizer that avoids the problem.
 
 # %% first-run-text [markdown]
@@ -263,7 +263,7 @@ StepExplorer("data")
 # - If it has a batch axis, it is split along that axis.
 # - If it comes from a sum over the batch axis, an all-reduce has produced it, and every device has all of it.
 #
-# The weights come from neither: they are replicated from the start.
+# The weights are a third case: they are replicated from the start.
 
 # %% exercise-layouts-text [markdown]
 # **Exercise 1.** Now the examples are images, still with data parallelism on `mesh`.
@@ -347,7 +347,7 @@ for device in range(8):
 # Devices 3 and 5 got only three positive reviews, and would lower it.
 # The other four got four of each kind, and would hardly change it.
 #
-# But they have to take the same step, and that step needs the gradient of the mean loss over all 64 reviews.
+# But all eight must take the same step, and it needs the gradient of the mean loss over all 64 reviews.
 # Every device has the same number of reviews, so that gradient should be the mean of these eight.
 # Is that what DTensor computes?
 
@@ -467,7 +467,7 @@ reveal("one_step-bytes", total)
 # | 230,400 | 1,200 × 48 | the gradient of `W1` |
 # | 384 | 48 × 2 | the gradient of `W2` |
 #
-# The batch size appears nowhere in this table; the size of the model does.
+# The batch size appears nowhere in this table, only the size of the model.
 # With twice as many hidden units, the last three rows would double.
 #
 # How much does each device send? In a ring of eight, a device sends 1.75 times the payload ({lesson:all_reduce}).
@@ -562,7 +562,7 @@ reveal("one_step-apart", round(float(largest), 3))
 #
 # The first time you call `train_step` with a model, TensorFlow traces the step, using the variables that the model has at that moment.
 # We replaced `W1` before that, so the step used the new variable.
-# When we replaced it after the first step instead, the step went on using the old one: the new variable never changed, and there was no error.
+# When we replaced it after the first step, the step went on using the old one. The new variable never changed, and there was no error.
 # If a model has already taken a step, use the variable's `assign`.
 
 # %% apart-text [markdown]
@@ -585,7 +585,7 @@ print("eight different copies ", last_20(records_apart))
 # Each device computed the gradient of *its* network, and then all eight followed the sum.
 # And if you save a checkpoint, it will contain only one of the eight.
 #
-# So two things keep the copies equal: they start equal, and they get equal updates.
+# So the copies are equal for two reasons: they start equal, and get equal updates.
 # Nothing compares them, and plain gradient descent doesn't bring them back together.
 
 # %% note-value [markdown]
@@ -640,7 +640,7 @@ print("largest difference", about(in_float32.max(), 0, 1e-5))
 
 # %% rounding-read [markdown]
 # About a ten-millionth. Is that a mistake, or is it rounding?
-# It could be rounding: eight devices add the numbers in a different order than one device does, so their sums are rounded differently.
+# It could be rounding: eight devices add the numbers in a different order, so their sums are rounded differently.
 #
 # You can find out by switching to float64. Its rounding errors are hundreds of millions of times smaller than those of float32.
 # If the difference comes from rounding, it will shrink by about that factor.
@@ -684,9 +684,7 @@ rolled = losses_of(train_step, values, train_x, rolled_y, layouts)
 wrong_labels = np.abs(rolled - on_one)
 
 # %% apart-first-text [markdown]
-# You have already seen the second: the copies of `W1` are unequal.
-# We still have the losses of that run, and can compare them with those of the single device.
-# The batches are the same, and so is the first copy: device 0 drew it with seed 0, just as we drew the `W1` in `values`:
+# You have already seen the second: unequal copies of `W1`. We still have the losses of that run, and compare them with the single device's. The batches are the same, and so is the first copy: device 0 drew it with seed 0, as we drew the `W1` in `values`:
 
 # %% apart-first
 losses = [record["loss"] for record in records_apart[:20]]
@@ -743,7 +741,7 @@ reveal("one_step-gradient", step)
 # %% mistakes-given [markdown]
 # So *the first loss says nothing about the gradient*. To test the gradient, compare several steps.
 #
-# Here are all five comparisons. Each curve shows the largest difference up to that step, and begins where the losses first differ:
+# Here are all five comparisons. Each curve shows the largest difference so far, and begins where the losses first differ:
 
 # %% differences-picture
 from lessons.layouts.one_step.picture import differences_picture
@@ -760,7 +758,7 @@ differences_picture(
 
 # %% differences-read [markdown]
 # After twenty steps, the difference caused by any of the three mistakes is at least ten thousand times as large as the float32 rounding.
-# You can't confuse the two.
+# There is no confusing the two.
 #
 # The wrong labels and the unequal copies show up at step 1, since both change the forward pass.
 # With the wrong gradient, step 1 shows nothing but rounding; the mistake jumps out at step 2.
@@ -776,8 +774,7 @@ differences_picture(
 # When a difference is not a mistake
 #
 # Rounding can grow. Each step starts from the rounded weights of the one before, so rounding errors can accumulate even when the step is correct.
-# The network of {lesson:coupled_rows} has batch normalization. It trains well at a learning rate of 0.1.
-# But the losses of one device and of eight were 4e-7 apart after 10 steps, 4e-5 after 20, and 0.02 after 50.
+# The network of {lesson:coupled_rows}, with batch normalization, trains well at a learning rate of 0.1. But between one device and eight, its losses were 4e-7 apart after 10 steps, 4e-5 after 20, 0.02 after 50.
 # In float64 they were never more than 1e-13 apart. So if two runs drift apart slowly, repeat the comparison in float64.
 #
 # Dropout also makes the runs differ: the mask drawn for a split tensor isn't the one that a single device would draw.

@@ -46,7 +46,7 @@ reveal("whole_game-run", WRONG_LABELS)
 # Would you have suspected anything?
 #
 # In this notebook you make all four runs yourself.
-# You train on eight devices and look inside them, break a run without anybody noticing,
+# You train on eight devices and look inside them, break a run so that nobody notices,
 # split the model, and move a half-finished run to another arrangement of the devices.
 # All of it happens on the machine in front of you.
 # We won't explain everything here, but you will always be told which lesson does.
@@ -238,8 +238,7 @@ accuracy = test_accuracy(one_model, {})
 print("test accuracy", about(accuracy, 0.85, 0.87))
 
 # %% eight-text [markdown]
-# It gets 86 of 100 right. (`about` prints the sign ≈ before a number whose last digits depend on your processor,
-# and marks it with ✗ if it lies outside the two limits.)
+# It gets 86 of 100 right. (`about` prints ≈ before a number whose last digits depend on your processor. A ✗ means that it lies outside the two limits.)
 
 # %% eight-heading [markdown]
 # ## Eight devices
@@ -322,10 +321,10 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # What if I want another number of devices?
 #
 # Write `devices=4` or `devices=16` in the first cell, restart the kernel, and change the three meshes of this notebook.
-# The sizes of a mesh must multiply to the number of devices. For four: `("batch", 4)` here,
+# The product of a mesh's sizes must be the number of devices. For four: `("batch", 4)` here,
 # and later `("batch", 2), ("model", 2)` and `("batch", 1), ("feature", 2), ("model", 2)`.
-# If they are not, TensorFlow says so: `length of devices (4) must be equal to total size of the mesh of shape [8]`.
-# *Break it* has another two eights, in `reshape(100, 8, 8)`: the devices, and the reviews on each. For four: `reshape(100, 4, 16)`.
+# If it isn't, TensorFlow says so: `length of devices (4) must be equal to total size of the mesh of shape [8]`.
+# Under *Break it*, `reshape(100, 8, 8)` has two more: the devices, and the reviews on each. For four: `reshape(100, 4, 16)`.
 #
 # The parts of a split axis must be equal. So six or twelve devices can't share a batch of 64,
 # and `shard` names the axis that doesn't divide.
@@ -433,7 +432,7 @@ print("test accuracy", about(accuracy, 0.80, 0.845))
 # %% broken-read [markdown]
 # No error, no warning. The loss falls, and the network gets 82 of 100 right instead of 86.
 # A quarter of the reviews got another review's label. But there are only two labels, so about half of these are right by luck.
-# If this had been your only run, an accuracy a little lower than you had hoped for would have been your only clue.
+# If this had been your only run, your only clue would have been an accuracy a little below what you hoped for.
 # Would you have looked for a mistake? Or tried a different learning rate?
 #
 # There is a quick way to catch it. Our run on one device used the same batches,
@@ -449,7 +448,7 @@ print("eight, wrong labels", losses_of(broken)[:3].round(4))
 # That doesn't look like much. But rounding, in float32, was ten thousand times smaller.
 #
 # This was run C at the top. And it is why, in this course, **every training run is compared with one device**.
-# If a model doesn't fit on one device, compare a scaled-down version of it.
+# If the model doesn't fit on one device, compare a smaller version of it.
 #
 # *More about this:* {lesson:one_step}, on how to compare; {lesson:from_scratch}, on optimizers with bugs that nobody notices.
 
@@ -520,8 +519,7 @@ for each in collectives(train_step, split_model, x, y, step_1):
 
 # %% catch-read [markdown]
 # There it is, at the top of the list: an all-reduce over `model`, of 128 bytes.
-# A device has 16 reviews, and adds up two logits for each of them.
-# The other six are familiar. But the gradients of `W1`, `b1` and `W2` have halved, to 115,200, 96 and 192 bytes,
+# A device has 16 reviews, with two logits each. The other six are familiar, but the gradients of `W1`, `b1` and `W2` have halved, to 115,200, 96 and 192 bytes,
 # because each device needs only those of its own hidden units.
 #
 # Don't let the 128 bytes deceive you. Our model has only two logits, and only one hidden layer.
@@ -560,7 +558,7 @@ cube_layouts = layouts_on(cube, cube_specs)
 
 # %% move-run-text [markdown]
 # Now a new model takes over what was saved, and goes on.
-# The file doesn't know which step comes next, so we have to say it.
+# The file doesn't know which step comes next, so we say it ourselves.
 # `live` gets the records of the first half too, and continues their curve:
 
 # %% move-run
@@ -648,7 +646,7 @@ print(f"one device {losses_of(one).mean():.4f}")
 # ## Which should you take?
 #
 # Take a strategy if the model fits on one device.
-# Take layouts if it has to be split, or if you want to decide yourself who holds what.
+# Take layouts if it has to be split, or if you want to decide who holds what.
 #
 # Layouts in TensorFlow are called **DTensor**. They work, but they are experimental, and names may still change.
 # For a new large model you'd be better off with JAX or PyTorch, which have meshes and layouts too.
@@ -679,8 +677,8 @@ ScaleOutExplorer(
 #
 # Choose a batch of 4,096 examples. A different plan wins, and it uses 45 % of the peak:
 # a step takes 4.1 s, about five times as long for eight times as many examples.
-# Why can the devices be used so much better with the larger batch?
-# Keep this question: {lesson:which_plan} answers it.
+# Why does the larger batch use the devices so much better?
+# Keep it in mind: {lesson:which_plan} answers it.
 # The page *How good is the model?* says how far you can trust such estimates.
 
 # %% doors [markdown]
