@@ -7,12 +7,12 @@
 #
 # One day, your own machine will reboot in the middle of a run, too. Then one of three things happens.
 # You lose a few minutes. You lose everything.
-# Or the run resumes with a part of it missing, and nobody notices.
+# Or the run resumes with a part missing, and nobody notices.
 #
 # So *what does a training run need to survive?*
 # To find out, you save a run, resume it, and then leave out one part of its state after another.
 # At the end, you kill a real training process while it works, and start it again.
-# Will it end with the same weights as a process that nobody killed? We will compare the two saved files bit for bit.
+# Will it end with the same weights as one that nobody killed? We will compare the two saved files bit for bit.
 #
 # **After this lesson you can**
 #

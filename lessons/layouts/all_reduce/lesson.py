@@ -6,7 +6,7 @@
 # That is a billion numbers in float32, or 4 GB, and then all eight devices need the sum.
 #
 # The obvious way is for every device to send its gradient to every other.
-# On links of 25 GB/s this takes 1.12 s. In a training run of 100,000 steps, that makes 31 hours of sending.
+# On links of 25 GB/s this takes 1.12 s. Over 100,000 steps, that makes 31 hours of sending.
 # There is an algorithm that gets the same sum over the same links in 8 hours.
 # It fits on half a page, and you will write it.
 #

@@ -472,7 +472,7 @@ plain_loss = train(plain, 8)
 global_loss = train(global_8, 8)
 local_loss = train(local_8, 8)
 
-print("8 reviews a device: mean loss of the last 20 steps")
+print("8 reviews per device: mean loss of the last 20 steps")
 print("not normalized", about(plain_loss, 0.67, 0.70))
 print("global        ", about(global_loss, 0.33, 0.39))
 print("local         ", about(local_loss, 0.39, 0.44))
@@ -484,7 +484,7 @@ local_2 = LocalMLP(values, layouts)
 global_loss = train(global_2, 2)
 local_loss = train(local_2, 2)
 
-print("2 reviews a device: mean loss of the last 20 steps")
+print("2 reviews per device: mean loss of the last 20 steps")
 print("global", about(global_loss, 0.46, 0.55))
 print("local ", about(local_loss, 0.63, 0.75))
 
@@ -549,18 +549,18 @@ global_1 = NormalizedMLP(values, layouts)
 
 global_1_loss = train(global_1, 1)
 
-print("1 review a device: mean loss of the last 20 steps")
+print("1 review per device: mean loss of the last 20 steps")
 print("global", about(global_1_loss, 0.50, 0.68))
 print("local ", about(local_1_loss, 0.68, 0.71))
 
 # %% one-row-read [markdown]
 # With local normalization, the model has learned nothing about reviews.
-# With global normalization it has learned something even from one review a device, because all eight are normalized together.
+# With global normalization it has learned something even from one review per device, because all eight are normalized together.
 #
 # ## A review that comes alone
 #
 # Global normalization saves the training run, but the same trap waits at inference, where reviews often come one by one.
-# Take the model that was normalized globally, with 8 reviews a device, and ask it about three reviews, one at a time.
+# Take the model that was normalized globally, with 8 reviews per device, and ask it about three reviews, one at a time.
 # (A single row can't be split over eight devices, so each of them gets a copy.)
 
 # %% alone
@@ -612,13 +612,13 @@ def tested(model):
     return about(accuracy, 0.48, 0.88)
 
 
-print("test accuracy      global local")
-print("8 reviews a device", tested(global_8), tested(local_8))
-print("2 reviews a device", tested(global_2), tested(local_2))
-print("1 review a device ", tested(global_1), tested(local_1))
+print("test accuracy        global local")
+print("8 reviews per device", tested(global_8), tested(local_8))
+print("2 reviews per device", tested(global_2), tested(local_2))
+print("1 review per device ", tested(global_1), tested(local_1))
 
 # %% accuracy-read [markdown]
-# With 8 reviews a device, the two models are about equally good.
+# With 8 reviews per device, the two models are about equally good.
 # The gradients differed by up to 86 %, but local normalization gave us a *different* model, not a worse one.
 # With 2 reviews per device, it ends 15 to 20 points lower than global, and with 1 it is no better than a coin.
 # (The global models get worse, too, partly because they saw fewer reviews: 6,400 with 8 a device, 1,600 with 2, and 800 with 1.)
@@ -636,8 +636,8 @@ local_400 = LocalMLP(values, layouts)
 train(global_400, 2, steps=400)
 train(local_400, 2, steps=400)
 
-print("after 400 steps    global local")
-print("2 reviews a device", tested(global_400), tested(local_400))
+print("after 400 steps      global local")
+print("2 reviews per device", tested(global_400), tested(local_400))
 
 # %% longer-read [markdown]
 # The local model has come much closer, but it is still behind.
