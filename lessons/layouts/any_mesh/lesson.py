@@ -8,8 +8,7 @@
 #
 # In {lesson:whole_game} you saw it happen once: a run moved, and its losses never strayed from those of a single device.
 # To see why, you look into a checkpoint, and assemble the part of a matrix that one device needs.
-# Then you watch a program lose its values while every one of TensorFlow's checks passes, and make sure that yours can't.
-# Then you send one run over four meshes and on to a single device.
+# Then you watch a program lose its values while all of TensorFlow's checks pass, and protect yours against that. Next, you send one run over four meshes and on to a single device.
 # And because a run can go to any mesh, the second half asks which one to choose.
 #
 # **After this lesson you can**
@@ -159,7 +158,7 @@ def newest(folder):
 #
 # As in {lesson:splitting_the_model}, every axis has a name, and `splits` says which mesh dimension splits it.
 # (The axis `features` is split by the dimension `feature`.)
-# One `splits` is to serve every mesh. Where a mesh lacks a dimension, the axis stays whole:
+# The same `splits` serves every mesh. Where a mesh lacks a dimension, the axis stays whole:
 
 # %% layouts
 axes = {
@@ -200,7 +199,7 @@ for tensor, layout in four_by_two.items():
 #
 # The loop is simpler than that of {lesson:a_run}, because nothing is shuffled and the learning rate is constant.
 # First it calls `resume`, which restores the newest checkpoint if the folder has one.
-# It saves after every epoch, and once more when it has done its steps or you press **Stop**:
+# It saves after every epoch, and once more at the end or when you press **Stop**:
 
 
 # %% resume
@@ -303,7 +302,7 @@ for file in sorted(Path(folder).glob("ckpt-*")):
 # The small data file has the step number and the names of the program's objects.
 #
 # The last file is the **index**. For each variable, the index records the full shape.
-# For each stored piece, or *block*, it records which slice of the variable the block is, and which file holds it.
+# For each stored piece, or *block*, it records which slice of the variable it is, and which file holds it.
 # Let's list the matrices in the index:
 
 # %% index
@@ -398,7 +397,7 @@ for name, layouts in [
     print(f"{name}: {count}")
 
 # %% restore-read [markdown]
-# No number of `W1` differs on any device. For the other variables we leave the proof to the run itself. It goes on from them, so wrong values would show in its losses.
+# No number of `W1` differs on any device. For the other variables, the run itself is the proof: it goes on from them, so wrong values would show in its losses.
 #
 # ## Without a whole copy
 #
@@ -455,7 +454,7 @@ for file in sorted(Path(big_folder).glob("*.data-*")):
 # `resume` checks that as in {lesson:a_run}: `assert_existing_objects_matched` raises an error
 # if a variable finds no value, for example because its name has changed.
 #
-# That isn't always enough. Suppose that somebody has widened the hidden layer since the last save.
+# That isn't always enough. Suppose the hidden layer has been widened since the last save.
 # In the file, `W2` has 48 rows, and in the new program it has 96. The shape of `b2` is the same in both.
 # We fill the file with ones and the program with zeros, to see which values the program ends up with:
 
@@ -502,7 +501,7 @@ print("b2", sum_on_device_0(new_b2))
 # %% silence-second-read [markdown]
 # This time there is no error, and both sums are zero: the variables still have their initial values.
 # Look at `b2`. Its shape was right, and it still never got its ones!
-# A single wrong shape costs you *every* variable that is read with it.
+# A single wrong shape costs you *every* variable read with it.
 # In a notebook, you would see the error, run the next cell, and train from the initial values without knowing it.
 #
 # Our `resume` calls `restore`, which waits for the values, so there the error comes at once.
@@ -577,7 +576,7 @@ print("at step", records[-1]["step"])
 # %% six-text [markdown]
 # And now the cluster gives you six devices.
 # Training that goes on while devices come and go is called **elastic training**.
-# Six is 3 × 2, so the obvious idea is to take the 4 × 2 of the beginning, and shrink its `batch` from 4 to 3.
+# Six is 3 × 2, so the obvious idea is to take our first mesh, 4 × 2, and shrink `batch` to 3.
 # Let's copy a batch to this mesh, and ask DTensor to split it:
 
 # %% six-refused tags=["error"]
@@ -657,7 +656,7 @@ print("largest difference", about(max(differences), 0, 1e-5))
 
 # %% same-read [markdown]
 # In all 200 steps, the run that moved has the same loss as the run that stayed on one device, up to rounding.
-# Had a move lost the slots, or the place in the data, the losses would differ by far more than rounding, as in {lesson:a_run}.
+# If a move had lost the slots or the place in the data, the losses would differ far more, as in {lesson:a_run}.
 #
 # So yes, a run can move. It takes along its weights, its slots and its place in the data.
 # The mesh was never a part of it.
@@ -826,8 +825,7 @@ costs_picture(
 # %% bytes-read [markdown]
 # With 64 reviews, a device holds mostly weights and slots, so the more we split the model, the less it holds.
 #
-# With 1,024 reviews, data parallelism holds *least*. The batch has become larger than the model,
-# and `batch` 8 splits it eight ways, whereas on 4 × 2 two devices along `model` hold the same rows of `x`.
+# With 1,024 reviews, data parallelism holds *least*. The batch is now larger than the model, and `batch` 8 splits it eight ways. On 4 × 2, two devices along `model` hold the same rows of `x`.
 # So **split what is large**. If that is the model, split along `model` or `feature`.
 # If it is the batch, split along `batch`, or along `feature`, which splits `x` as well.
 #
@@ -916,7 +914,7 @@ TrainingLab(
 # Take a mesh of 2 × 4. The 2 splits the axis `batch`, the 4 splits the axis `features`, and the axis `hidden` stays whole.
 # No other plan does it.
 #
-# A batch of 1,024 takes 4.9 MB, far more than all else, so you have to split it eight ways.
+# A batch of 1,024 takes 4.9 MB, far more than the rest, so you have to split it eight ways.
 # With its two axes, you can do that in four ways:
 #
 # | | a device holds | and sends |
@@ -961,7 +959,7 @@ TrainingLab(
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - A checkpoint stores each shard once, with its place in the whole, and no mesh. So any mesh can read it.
+# - A checkpoint stores each shard once, with its position, and no mesh. So any mesh can read it.
 #   No device needs a whole copy, as long as the stored blocks are small.
 # - A run is its weights, its slots, its step and the order of its data. Compare the shapes before you restore:
 #   after `read`, TensorFlow's assertions let a wrong shape pass.

@@ -4,7 +4,7 @@
 # Four programs learn to read the same handwritten digits, each with an optimizer that calls itself Adam.
 # All their losses begin above 2.3. Over the last five of 30 steps, they average about 0.4, 0.3, 1.2 and 1.5.
 # There is no error, and no warning.
-# Three of the programs have a bug, and the lowest loss of all belongs to one of those three.
+# Three of the programs have a bug, and one of those three has the lowest loss of all.
 #
 # The bugs aren't invented. All three were in one version of
 # [TensorFlow's own guide](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb)
@@ -37,7 +37,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## Digits and a network
 #
 # The task is the classic one: an image shows a handwritten digit, and we want to know which digit it is.
-# Our images look like those of MNIST, but the course draws them by code, so that no notebook has to download anything.
+# Our images look like those of MNIST, but the course draws them itself, so that no notebook has to download anything.
 # Each has 28 × 28 pixels. The network gets them as a row of 784 numbers between 0 and 1.
 # There are 5,000 images to train on, and 5,000 more to test with:
 
@@ -184,7 +184,7 @@ def adam(weight, mean, square, gradient, step, learning_rate):
 # %% optimizer-text [markdown]
 # So far the training loop passed in the step number. An optimizer usually keeps its own count, so let's write one that does:
 # an object with the slots, the counter, and a method that applies the gradients.
-# Each slot gets the layout of its weight, and the counter gets that of a scalar:
+# Each slot gets the layout of its weight, and the counter that of a scalar:
 
 
 # %% optimizer
@@ -227,8 +227,7 @@ class Adam(tf.Module):
 # Look through `apply` and `update`: nothing in them says how many devices there are.
 # Adam treats every weight by itself. As long as each slot is laid out like its weight, the update needs no communication, on any mesh.
 #
-# There is one mistake that no comparison of numbers can find. If you replicate the slots of a split weight,
-# every number is right, and you only waste memory. So look at the layouts: `slot.layout == weight.layout` must hold for each slot.
+# No comparison of numbers can find one mistake: if you replicate the slots of a split weight, every number is right, and you only waste memory. So look at the layouts: `slot.layout == weight.layout` must hold for each slot.
 #
 # The step computes the gradients, and leaves the rest to whatever optimizer it is given.
 # It also returns the gradients, because we are going to look over the optimizer's shoulder.
@@ -323,7 +322,7 @@ print("test accuracy", about(accuracy, 0.95, 0.975))
 # ## Four curves that fall
 #
 # Call our program A. Here are the other three.
-# **Program B** differs only in `apply`. It counts its steps as well, but in an ordinary Python number, as any other class would:
+# **Program B** differs only in `apply`. It counts its steps too, but in an ordinary Python number, as any other class would:
 
 
 # %% program-b
@@ -441,9 +440,9 @@ factor_curves({"A": in_a, "B": in_b})
 
 # %% factors-read [markdown]
 # The right factor falls from 0.32 to 0.15, and is back at 0.32 after about a hundred steps.
-# B stays at 0.32. So in these hundred steps it moves the weights too far, at worst twice as far as it should.
+# B stays at 0.32. So in these hundred steps it moves the weights too far, at worst twice too far.
 # For the first 30 steps of this network, that happens to help.
-# But the right factor keeps rising, beyond the edge of the picture, towards 1. In the end, B will move the weights only a third as far as it should.
+# But the right factor keeps rising, beyond the edge of the picture, toward 1. In the end, B will move the weights only a third as far as it should.
 #
 # What is wrong with D? It has one name for two sizes, so its middle layer has 10 units instead of 500.
 # And C? Its formulas are right. We'll come back to it.
@@ -458,7 +457,7 @@ factor_curves({"A": in_a, "B": in_b})
 # ## Six tests
 #
 # How would you have noticed? Here are six tests for an optimizer, from the cheapest to the most thorough.
-# You have already run the first, on all four programs. We'll try the others on A to begin with.
+# You have already run the first, on all four programs. We'll try the others on A first.
 #
 # ### 1. The loss falls
 #
@@ -508,7 +507,7 @@ print(runs["A"]["after one"]["b3"].round(5))
 # ### 3. Equal copies
 #
 # The variables are replicated on eight devices, and their copies must stay equal.
-# On a split model, only devices with the same shard have copies to compare.
+# If the model is split, compare devices with the same shard.
 # You know from {lesson:one_step} how to look at the copies, so this cell is folded:
 
 
@@ -553,7 +552,7 @@ print("largest difference of two copies:", about(spread, 0.2, 0.23))
 
 # %% one-device-text [markdown]
 # The third test finds E: copies of one weight are up to 0.22 apart.
-# Yet the loss has come down to about 1.4, although this is really eight different networks, each updated with the average of all eight gradients.
+# Yet the loss has come down to about 1.4, although these are really eight networks, each updated with the average of all eight gradients.
 #
 # ### 4. One device
 #
@@ -615,7 +614,7 @@ check("from_scratch-adam", adam_in_numpy)
 # %% followed-text [markdown]
 # Adam treats each weight separately, so your function can follow the 700 numbers of `b1` alone.
 # (The gradients of all weights would take 100 MB for each program.)
-# It computes in float64, so it adds hardly any rounding of its own.
+# It computes in float64, so it adds hardly any rounding.
 # Until the check accepts your function, we use ours.
 
 # %% followed
@@ -682,7 +681,7 @@ print("A and Keras:", about(difference, 0, 1e-3))
 # [PyTorch](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html),
 # and algorithm 1 of the paper, correct $v$ first, and then add $\epsilon$ to its root.
 # Ours, like that of Keras, adds $\epsilon$ to the root of $v$ as it is. Keras's RMSprop adds it under the root.
-# With the same $\epsilon$ of $10^{-7}$, a weight whose gradient is 0.000001 moves by 0.00091 there in its first step, and by 0.00024 here.
+# With the same $\epsilon$ of $10^{-7}$, a gradient of 0.000001 moves its weight by 0.00091 in their first step, and by 0.00024 in ours.
 # In 30 steps of this network, the losses differ by up to 0.006.
 # They are two optimizers under one name. If you compared them without knowing it, you could hunt a long time for a bug that isn't there.
 
@@ -702,7 +701,7 @@ print("A and Keras:", about(difference, 0, 1e-3))
 #
 # NumPy is fed the gradients that the eight devices computed, so it can't tell whether those are right. What it checks is the update.
 #
-# The last column doesn't hold for D and E. They start from values of their own, whereas the Keras network, and the one-device run that E is compared with, both start from `values`.
+# The last column doesn't hold for D and E. They start from other values, but the Keras network, and the one-device run that E is compared with, start from `values`.
 
 # %% predict-caught [markdown]
 # Three trainings with Adam are wrong:
@@ -878,9 +877,8 @@ for each in collectives(write_then_read, inputs, combine=True):
 # Each sum takes an all-reduce, of 4, 8 and 12 bytes for 1, 2 and 3 numbers.
 # Fusing makes one all-reduce of the three: 4,096 bytes, with the padding of {lesson:faster}.
 #
-# Now to the order. Our function reads at the end. But a read has to wait only for the write to its own variable,
-# so TensorFlow's graph puts each read right behind that write. Fusing then replaces the three all-reduces by one, at the place of the last.
-# Writes 1 and 2 have to wait for the fused sum, so they end up behind it:
+# Now the order. Our function reads at the end. But a read has to wait only for the write to its own variable, so TensorFlow's graph puts each read right after that write. Fusing then replaces the three all-reduces by one, at the place of the last.
+# Writes 1 and 2 have to wait for the fused sum, so they come after it:
 #
 # ```
 # graph:  sum 1  write 1  read 1  sum 2  write 2  read 2  sum 3  write 3  read 3
@@ -904,7 +902,7 @@ for name, weight in runs["C"]["after one"].items():
 # %% spared-read [markdown]
 # Only `W3` moved: its all-reduce came last, so its slots were read correctly.
 # That was luck, because you can't tell from your program which all-reduce will be the last.
-# Had we compared `W3` with NumPy instead of `b1`, we'd have found nothing.
+# If we had given NumPy `W3` instead of `b1`, we'd have found nothing.
 #
 # Writes can overtake writes as well. Suppose a step adds a sum to a variable and then resets it to zero. The reset may come first, and the sum stays.
 #
@@ -1012,8 +1010,7 @@ print("SGD: test accuracy", about(accuracy, 0.84, 0.885))
 # %% unfair-read [markdown]
 # Ten points less! Such comparisons sell optimizers, and this one is unfair.
 # Adam had a rate that does well on many networks, and SGD one that we made up. Neither was tuned for this network.
-# So each of them gets three tries, in a range of its own.
-# To find such a range, begin anywhere, and shift it until the best rate isn't at an end:
+# So each of them gets three tries, in its own range. To find such a range, begin anywhere, and shift it until the best rate isn't at an end:
 
 # %% rates
 rates = {
@@ -1069,7 +1066,7 @@ for name, results in tried.items():
 # %% plain-heading [markdown]
 # ## The plain program
 #
-# [`from_scratch.py`](../plain/from_scratch.py) is a test bench for an optimizer, in one file that needs TensorFlow and NumPy alone.
+# [`from_scratch.py`](../plain/from_scratch.py) is a test bench for an optimizer, in one file that needs only TensorFlow and NumPy.
 # It looks at the first step, then takes ten steps on eight devices: as a row, and as 4 × 2, where weights and slots are split.
 # It compares the weights with those of one device and of NumPy. To test your own optimizer, put it there instead of `Adam`, and its formulas instead of `adam_in_numpy`.
 

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # DTensor and Keras
 #
-# You write down a few layouts, and Keras splits your model over eight devices. That is how it should work.
-# In this lesson, three models show you how it goes wrong.
+# You write down a few layouts, and Keras splits your model over eight devices. That is how it should work. Three models show you how it goes wrong.
 #
 # The first model computes the right numbers, but it is never split.
 # The second has losses that look healthy, but most of its updates come one step late.
@@ -127,12 +126,12 @@ show(model.layers[0].kernel)
 #
 # Batch normalization takes four: `gamma_layout`, `beta_layout`, `moving_mean_layout` and `moving_variance_layout`.
 # Split them like the channels. In a map, `layout_map["normal.*"] = dtensor.Layout(["model"], mesh)` does that for a layer named `normal`.
-# In a class of your own, the map leads to an error about `ndim`, so pass the layouts as arguments there.
+# In your own class, the map leads to an error about `ndim`, so pass the layouts as arguments.
 # For images, add `fused=False`, because DTensor has no rule for the fused operation that is the default.
 #
 # `tf.train.Checkpoint(model=model)` saves a split model, and reads it back with the same layouts,
 # or into an ordinary model, made without a map ({lesson:save_and_serve}).
-# Saving in the format of Keras raises an error. For that, take the ordinary model.
+# Saving in Keras's own format raises an error; use the ordinary model.
 
 # %% two-layers-text [markdown]
 # ## A model that wasn't split
@@ -174,10 +173,9 @@ print("class     ", bytes_on_device_0(by_class))
 
 # %% held-read [markdown]
 # Device 0 holds 115,496 bytes of the `Sequential` model: half of each split variable, and all 8 bytes of `logits.bias`.
-# Of the class it holds 230,984 bytes, and that is the whole model.
+# Of the class it holds 230,984 bytes: the whole model.
 #
-# A model that is copied to every device still computes the right numbers, so no loss and no accuracy will tell you.
-# You find out on the day when the model should fit into memory and doesn't.
+# A model that is copied to every device still computes the right numbers, so no loss and no accuracy will tell you. You find out on the day when the model should fit into memory and doesn't.
 #
 # The cause is a name. We called the layer `hidden` both times, but in a class the map doesn't use the layer's name:
 #
@@ -195,8 +193,7 @@ print("class     ", bytes_on_device_0(by_class))
 # %% note-names [markdown]
 # How does a map find its variables?
 #
-# The map first looks for a pattern that equals the variable's name. If there is none, it reads the patterns as regular expressions,
-# in which a dot matches any character, and takes the first one added that matches the beginning of the name.
+# The map first looks for a pattern that equals the variable's name. If there is none, it reads the patterns as regular expressions, in which a dot matches any character, and takes the first one added that matches the beginning of the name.
 # It never looks at `weight.name`, which is a different name, such as `hidden/kernel:0`.
 #
 # A model remembers the map under which it was made. So it doesn't matter that we first called the class outside `scope()`.
@@ -217,7 +214,7 @@ print("class     ", bytes_on_device_0(by_class))
 #         return self.third(self.second(self.first(x)))
 # ```
 #
-# Write `small_enough(mesh)`, which returns a `LayoutMap` for this class. The mesh is `batch` 2 × `model` 4, and the map has to keep to two limits:
+# Write `small_enough(mesh)`, which returns a `LayoutMap` for this class. The mesh is `batch` 2 × `model` 4, and there are two limits:
 #
 # - No device may hold more than 125,000 bytes of the variables. That is enough for a quarter of each large kernel and full copies of everything else.
 # - In a forward and backward pass with 64 reviews, split over `batch`, the collectives may carry at most 132,000 bytes.
@@ -246,7 +243,7 @@ check("keras_layouts-layout-map", small_enough)
 # We write the step as we would for one device: one `tf.function` computes the gradients and lets the optimizer apply them.
 #
 # There is one complication. An optimizer creates its slots when it updates for the first time, and a `tf.function` may create variables only when it is called for the first time.
-# So each pair of a model and an optimizer gets a `tf.function` of its own:
+# So each pair of a model and an optimizer gets its own `tf.function`:
 
 # %% step
 from course_lib import about, collectives, to_numpy
@@ -276,7 +273,7 @@ def one_function(model, optimizer):
 
 # %% collectives-given [markdown]
 # The optimizer is Adam, with two slots for each variable. In tf_keras you give an optimizer the mesh: `Adam(3e-3, mesh=mesh)`.
-# Each slot of Adam then gets the layout of its variable. Before we train, let's see what such a step has to exchange.
+# Each slot of Adam then gets the layout of its variable. Before we train: what does such a step exchange?
 
 # %% predict-collectives [markdown]
 # A network of two dense layers lies on a mesh of `batch` 4 × `model` 2. The reviews are split over `batch`, the hidden units over `model`.
@@ -325,7 +322,7 @@ for each in collectives(step, x, y, combine=True):
 # 3. `variable.assign_sub((m * alpha) / (tf.sqrt(v) + epsilon_hat))`
 #
 # Lines 1 and 2 write the slots, and line 3 reads them back.
-# If the same thing happens here, the operations for one variable run in the second order below instead of the first.
+# If that happens here, the operations for one variable run in the second order below, not in the first.
 # Here *sum* is the all-reduce of this variable's gradient, and *all sums* is the fused all-reduce, which carries all four gradients:
 #
 # ```text
@@ -373,7 +370,7 @@ for weight, initial in zip(late.weights, values.values()):
 # This optimizer belongs to tf_keras, so we can't change it.
 # `fit` doesn't help, because it computes and applies the gradients in one function, too.
 #
-# But we can choose where the update runs. We give it a function of its own:
+# But we can choose where the update runs. We give it a separate function:
 
 
 # %% two-functions
@@ -527,8 +524,7 @@ for weight, before in zip(small.weights, initial):
 #
 # The other three variables are split, but without a mesh, their slots aren't: every device holds all of each slot.
 # To update a slot, a device now needs the whole gradient, so the gradient is gathered, once for each of the six slots.
-# On a CPU, a gather runs as an all-reduce. So now even `update` contains all-reduces, six of them. TensorFlow fuses them into a single one, which runs where the last of the six used to be.
-# By then, five of the six slots have already been read. Only the slot that came last is up to date when it is read. The distances tell you which one that is:
+# On a CPU, a gather runs as an all-reduce. So now even `update` contains six all-reduces. TensorFlow fuses them into one, which runs where the last of the six used to be. By then, five of the six slots have already been read. Only the last slot is up to date when it is read. The distances tell you which one:
 #
 # | variable | its `m` | its `v` | it moves |
 # | --- | --- | --- | --- |
@@ -549,8 +545,7 @@ counted = int(optimizer.iterations)
 print("steps counted", about(counted, 1, 8, digits=1))
 
 # %% counted-read [markdown]
-# We took one step, and the optimizer counted several. You may see any number up to 8.
-# With its mesh, an optimizer has a counter on each device. Without the mesh, all eight devices share one counter, and each of them adds 1:
+# We took one step, and the optimizer counted several. You may see any number up to 8. With a mesh, an optimizer has a counter on each device. Without the mesh, all eight devices share one counter, and each of them adds 1:
 #
 # ```text
 # with mesh=mesh                   without
@@ -604,7 +599,7 @@ for slot in optimizer.variables():
 # In the first step, `m` is 0.1 times the gradient $g$. With a `v` of zero, the bias moves by $0.01 \cdot c_t \cdot 0.1\,g\,/\,10^{-7}$, which is $10{,}000\, c_t\, g$.
 # The largest gradient of this bias is 0.11, and $c_t$ is 0.316 in step 1, so the bias moves by about 350.
 #
-# In a step of one function, the losses jump in the same way.
+# In one function, the losses jump in the same way.
 # With fusing off, the jump is gone, but the counter is still wrong, and so are the losses.
 #
 # Look at the slots of other optimizers, too. Slots that don't start at zero, such as Adagrad's, aren't split even if you pass the mesh.
@@ -651,7 +646,7 @@ check("keras_layouts-step", make_step)
 # %% keras-3-text [markdown]
 # ## Which Keras takes layouts?
 #
-# Perhaps your model is written in Keras 3, which has a `LayoutMap` of its own.
+# Perhaps your model is written in Keras 3, which has its own `LayoutMap`.
 # Its patterns have a slash where those of tf_keras have a dot. Let's ask it to split the same columns over `model`:
 
 # %% keras-3 tags=["versions"]
@@ -679,8 +674,7 @@ except AttributeError as error:  # raised by Keras 3.13
 
 # %% keras-3-read [markdown]
 # The pattern matches the path of the kernel, but the kernel is no DTensor, and there was no error.
-# This is the fourth mistake. On TensorFlow, `ModelParallel` takes your layouts and does nothing with them.
-# Keras 3.13 ends in an `AttributeError` at this point, but Keras 3.15 says nothing.
+# This is the fourth mistake. On TensorFlow, `ModelParallel` takes your layouts and does nothing with them. Keras 3.13 raises an `AttributeError` here; Keras 3.15 says nothing.
 #
 # Keras 3 also runs on JAX. This notebook has no JAX, so we measured in advance, on eight virtual CPUs.
 # Two dense layers got layouts on a mesh of 4 × 2, and were trained: with tf_keras, with Keras 3 on TensorFlow, and with Keras 3 on JAX.
@@ -698,7 +692,7 @@ names = [
 measured.table({name: support[name] for name in names})
 
 # %% table-read [markdown]
-# The left column is this lesson in six lines. tf_keras splits the model. A step in one function is wrong, and one that applies the gradients outside of it is right.
+# The left column is this lesson in six lines. tf_keras splits the model. A step in one function is wrong; one that applies the gradients outside is right.
 # `fit` ends in an error if you give it arrays, because its batches then have no layouts.
 # With a `DTensorDataset` they have layouts, but `fit` gives wrong values, because it computes and applies the gradients in one function.
 #

@@ -2,13 +2,12 @@
 # # What do large training runs add?
 #
 # When the batches of GPT-3 had grown to full size, each training step used [3.2 million tokens](https://arxiv.org/abs/2005.14165).
-# A device can work on a few thousand at a time. So if you give eight devices 4,096 tokens each, they need about a hundred passes for one step.
-# And if they exchange their gradients after every pass, they exchange a hundred times as much as they need to.
+# A device can work on a few thousand at a time. So eight devices, with 4,096 tokens each, need about a hundred passes for one step. If they exchange their gradients after every pass, they exchange a hundred times as much as they need to.
 #
 # That's why a large run accumulates gradients over many passes. It also clips them, multiplies in 16 bits, drops units at random, and changes the learning rate from step to step.
 #
 # *What does each of these five add to a step?* For each of them we'll ask two things: what do the devices have to exchange, and do they still get the result that one device would get?
-# One of the five needs a trick before it saves anything. And two of them go wrong, quietly, if each device looks only at its own part.
+# One of the five needs a trick before it saves anything. And two quietly go wrong if each device looks only at its own part.
 #
 # **After this lesson you can**
 #
@@ -167,7 +166,7 @@ def batch_of(first, size, layouts):
 
 # %% meshes-text [markdown]
 # We begin with data parallelism. Eight devices form a row. Each of them holds all the weights, and gets eight reviews from a batch of 64.
-# (The row has no mesh dimension `model`, so the hidden units stay whole.)
+# (This mesh, the row, has no dimension `model`, so hidden units stay whole.)
 
 # %% meshes
 splits = {"batch": "batch", "hidden": "model"}
@@ -271,7 +270,7 @@ reveal("large_trainings-accumulated", carried)
 # So the devices follow the first drawing. With GPT-3's hundred passes, the second drawing would save 99 of 100 exchanges.
 
 # %% note-forms [markdown]
-# Would tf.while_loop help, or a separate call for each micro-batch? And PyTorch?
+# Would tf.while_loop help, or one call per micro-batch? And PyTorch?
 #
 # We tried a loop, and separate calls that keep the sums in variables. They can save memory, because TensorFlow may keep the activations of several micro-batches when all four are in one graph, as above.
 # But the devices still exchange five times in every micro-batch, 923,952 bytes a step. (The list shows a collective inside a loop only once.)
@@ -283,7 +282,7 @@ reveal("large_trainings-accumulated", carried)
 # %% axis-text [markdown]
 # ## Sums that stay where they are
 #
-# After a micro-batch, each device has the gradient of its own two reviews. Add up all eight, and you have the gradient of the micro-batch: each is a *partial sum*.
+# After a micro-batch, each device has the gradient of its own two reviews. Each is a *partial sum*: add up all eight, and you have the micro-batch's gradient.
 # We want the partial sums to stay on their devices until the last micro-batch is done.
 #
 # Take a small case. Two devices have computed the partial sums 3 and 5.
@@ -319,8 +318,7 @@ Scheme(
 # The rows contain the same numbers, but to DTensor they are different slices of a larger tensor. So their gradients may differ.
 # Device 3 multiplies its own two reviews by its own copy, and gets its own gradient.
 #
-# The code calls the new axis `copy`. Reviews, labels and copies all get this axis. In the function, two lines are new: the tape has to be told to watch the copies, and the mean of the losses is now taken separately for each copy.
-# In `gradients_of` it ran over all reviews. Here each copy gets a mean over its own:
+# The code calls the new axis `copy`. Reviews, labels and copies all get this axis. In the function, two lines are new. The tape has to be told to watch the copies. And the mean of the losses, which in `gradients_of` ran over all reviews, is now taken for each copy over its own:
 
 
 # %% gradients-of-copies
@@ -358,8 +356,7 @@ copy_splits = {"copy": "batch", "hidden": "model"}
 row_copies = make_layouts(copy_axes, copy_splits, row_mesh)
 
 # %% copies-of-text [markdown]
-# Making the copies costs no communication, so we can afford fresh ones for every micro-batch.
-# If we made them once and kept them, they would take up memory for the whole step.
+# Making the copies costs no communication, so we make fresh ones for every micro-batch. If we kept them, they would take up memory for the whole step.
 
 # %% copies-of
 one_copy = {
@@ -556,14 +553,14 @@ difference = largest_difference(grid_losses, one_device_losses)
 print("grid:", about(difference, 0, 1e-5))
 
 # %% same-read [markdown]
-# In twenty steps with Adam, no loss differs from that of one device by more than rounding.
+# In twenty steps with Adam, every loss is that of one device, up to rounding.
 #
 # What accumulation costs is memory. Each device keeps its running sums, as large as its gradients, for the whole step,
 # and a copy of the weights while it works on a micro-batch.
 # In return, a device of the row stores the activations of two reviews at a time instead of eight.
 #
 # In a real run, micro-batches may have different sizes, because texts have different lengths.
-# Then the mean of the means is wrong: a review in a small micro-batch would count for more than one in a large micro-batch.
+# Then the mean of the means is wrong: a review in a small micro-batch would count for more than one in a large one.
 #
 # **Exercise 1.** Write `batch_gradient(parts, gradient_of, add_up)`, the accumulation as *each device* runs it.
 #
@@ -641,8 +638,7 @@ print("bad", about(float(norm_of(Model(row), bad_x, y)), 25, 45))
 # %% clip-text [markdown]
 # The usual norm is about 0.09, and that of the bad batch about 34, more than three hundred times as much.
 #
-# **Gradient clipping** shortens such a gradient. If the global norm exceeds a limit, all gradients are multiplied by the same factor, so that their norm is just the limit.
-# Their direction stays. GPT-3's limit was 1. Our usual norm is about 0.1, so we set the limit to 0.2. `tf.clip_by_global_norm` does the rest:
+# **Gradient clipping** shortens such a gradient. If the global norm exceeds a limit, all gradients are multiplied by one factor that brings their norm down to the limit. Their direction stays. GPT-3's limit was 1. Our usual norm is about 0.1, so we set the limit to 0.2. `tf.clip_by_global_norm` does the rest:
 
 # %% clip
 LIMIT = 0.2
@@ -699,15 +695,14 @@ reveal("large_trainings-clip", more)
 # and TensorFlow fuses them into one ({lesson:faster}).
 #
 # DTensor takes the norm of the whole gradient, wherever its parts are.
-# If you write the program that each device runs, you have to do this yourself. Suppose each device clips its part by the norm of that part instead.
-# Put 3 and 4 on two devices, and let the limit be 1. The norm of (3, 4) is 5, so the clipped gradient is (0.6, 0.8).
+# If you write the program that each device runs, that is your job. Suppose each device clips its part by that part's norm instead. Put 3 and 4 on two devices, and let the limit be 1. The norm of (3, 4) is 5, so the clipped gradient is (0.6, 0.8).
 # If each device clips its own number, you get (1, 1): a different direction, and no error.
 #
 # On the grid, the two devices along `model` would also multiply their gradient of `b2` by different factors,
 # and their copies of `b2` would drift apart.
 # The losses may not tell you, because Adam hides a wrong factor that is always the same ({lesson:one_step}). When you test clipping, compare the norms.
 #
-# With accumulation, the order counts as well. If you clip before you take the mean over the copies, you get a mean of clipped gradients, and that is not the clipped mean.
+# With accumulation, the order counts as well. If you clip before you take the mean over the copies, you get a mean of clipped gradients, not the clipped mean.
 # So *add up first, over all micro-batches and all devices, and clip after that*.
 #
 # **Exercise 2.** Clip as *each device* does. Write `clip_own(gradients, is_split, limit, add_up)`.
@@ -839,10 +834,8 @@ print("kept:            ", np.mean(row_mask > 0).round(2))
 print("as on one device:", np.mean(row_mask == one_mask).round(2))
 
 # %% draw-masks-read [markdown]
-# The row keeps half of the numbers, as it should, but not those that one device keeps.
-# The two masks agree in half of the places, no better than two independent series of coin tosses would.
-# That's because the tensor is split. Each device drew only the random numbers for its own part, from a seed of its own,
-# which DTensor had made from ours.
+# The row keeps half of the numbers, as it should, but not the half that one device keeps. The two masks agree in half of the places, no better than two series of coin tosses.
+# That's because the tensor is split. Each device drew only the random numbers for its own part, from its own seed, which DTensor had made from ours.
 #
 # As dropout, this is fine. But you can no longer check against one device, because different masks give different losses.
 # And a run that moves to another mesh, as in {lesson:any_mesh}, would continue with different masks.
@@ -894,12 +887,12 @@ row_mask = np.concatenate(parts)
 print("equal:", np.array_equal(row_mask, one_mask))
 
 # %% masks-read [markdown]
-# All 3,072 numbers of the two masks agree. The row drops just what one device drops.
+# All 3,072 numbers of the two masks agree. The row drops exactly what one device drops.
 
 # %% note-masks [markdown]
 # What about micro-batches, several layers, and the Dropout layer of Keras?
 #
-# Accumulated micro-batches meet the same masks on every mesh. The hidden layer is 4 × 4 × 48 on the grid (copies × rows × units) and 1 × 16 × 48 on one device,
+# Accumulated micro-batches get the same masks on every mesh. The hidden layer is 4 × 4 × 48 on the grid (copies × rows × units) and 1 × 16 × 48 on one device,
 # but both list the same 16 reviews in the same order, and the 768 random numbers are drawn in that order, too.
 #
 # With dropout in several layers, each layer needs a seed of its own, such as `[4 * step + part, layer]`. Otherwise two layers of the same shape get the same mask.
@@ -1017,7 +1010,7 @@ print("grid, bfloat16:", about(grid_difference(tf.bfloat16), 0, 2e-3))
 
 # %% recipe-same-read [markdown]
 # In float32 the grid trains as one device does, up to rounding. In bfloat16 the difference is about 7e-5, a thousand times as large.
-# That can be rounding, too: each device rounds its part of a gradient to bfloat16 before the parts are added up, and one device rounds only once.
+# That can be rounding, too: eight devices round their parts of a gradient to bfloat16 before adding them up, and one device rounds only once.
 # But a difference this large could also hide a mistake.
 # So start in float32, and make sure that the losses match those of one device to 1e-5. Only then switch to bfloat16.
 #

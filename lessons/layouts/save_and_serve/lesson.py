@@ -3,10 +3,9 @@
 #
 # On the mesh, your model gets 87 of 100 reviews right.
 # A colleague takes its weights, correct to the last bit, and builds a web page around them.
-# Her page gets 49 of 100 right. She could toss a coin instead.
+# Her page gets 49 of 100 right. She could just as well toss a coin.
 #
-# Serving is the last step of all. The process behind a web page has no mesh.
-# It has neither your notebook nor your classes.
+# Serving is the last step of all. The process behind a web page has no mesh, no notebook, and none of your classes.
 # So *how does the model leave the mesh*, and what has to leave with it?
 #
 # This lesson follows the model all the way out.
@@ -241,7 +240,7 @@ print("accuracy", about(accuracy_of(good), 0.40, 0.60))
 # It kept its random initial values, and would answer every user with them.
 # Is that what happened to your colleague? It can't be, because her weights are right. We'll get to her.
 #
-# TensorFlow did log warnings here, fourteen of them, which the first cell of our notebooks hides.
+# TensorFlow did log fourteen warnings here, which the first cell of our notebooks hides.
 # But in the log of a server, among a thousand other lines, who would see them?
 #
 # So don't wait for warnings. Keep the object that `read` returns, and call `assert_existing_objects_matched`, as in {lesson:a_run}.
@@ -270,7 +269,7 @@ except AssertionError as error:
 # %% note-lazy [markdown]
 # Which variables are *existing*?
 #
-# *Existing* variables are those that have been created by then. A Keras model that hasn't been built has no weights yet,
+# *Existing* variables are those already created when you call it. A Keras model that hasn't been built has no weights yet,
 # and neither does a module that creates them on its first call.
 # With wrong names in the file, the assertion passes anyway, and the first call makes random weights.
 # So build such a model first. Then read, and assert.
@@ -283,7 +282,7 @@ except AssertionError as error:
 # That is too strict for a server, which needs neither a step nor Adam's slots.
 # If you leave something out on purpose, use `assert_existing_objects_matched`.
 #
-# But that one wants a value for all twelve variables of `Model(no_mesh)`: it rejects a file with nothing but the four weights.
+# But it wants a value for all twelve variables of `Model(no_mesh)`, so it rejects a file with only the four weights.
 # To read such a file, build an object with just those four.
 #
 # Neither of the two compares shapes. With ordinary variables `read` does, and raises an error if one is wrong.
@@ -303,7 +302,7 @@ except AssertionError as error:
 # The model may have been on one device or on any mesh.
 # Every file also holds Adam's slots, so your function can rely on them.
 #
-# If the file lacks one of the four weights, raise an error, whichever you like.
+# If the file lacks one of the four weights, raise an error of any kind.
 # The check also tries files with a misnamed weight, and a file that has no `model` at all.
 
 
@@ -324,7 +323,7 @@ check("save_and_serve-weights", weights_from)
 # ## What are 1,200 numbers?
 #
 # The weights are off the mesh, and every bit is right.
-# So are your colleague's, and yet her page does no better than a coin toss.
+# So are your colleague's, yet her page does no better than a coin toss.
 # What is missing? Here is the whole path from text to answer:
 
 # %% path
@@ -397,7 +396,7 @@ print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 # The answers are the same, up to rounding. With the right rows, one device answers as well as eight.
 #
 # So what did your colleague do? She had your weights and the code for the vectorizer, but not your training reviews.
-# She called `adapt` with reviews of her own instead.
+# She called `adapt` with other reviews instead.
 #
 # Let's do the same, with the test reviews instead of hers. They come from the same source.
 # How many words do the two vocabularies have in common?
@@ -451,7 +450,7 @@ good = good_of(hers, one.weights, test_texts)
 print("accuracy", about(accuracy_of(good), 0.40, 0.60))
 
 # %% colleague-read [markdown]
-# There is the coin. Nearly every row of `W1` is multiplied by the number for a word that it wasn't trained on.
+# There is the coin. Nearly every row of `W1` gets the number for a word that it wasn't trained on.
 # But her rows have 1,200 columns, just as they should, so every shape fits, and nothing complains.
 #
 # The weights mean nothing without the vocabulary. So *the vectorizer has to leave together with the weights.*
@@ -482,8 +481,7 @@ except tf.errors.OpError as error:
 
 # %% first-read [markdown]
 # The *table* in this message is the vocabulary. A checkpoint of this layer holds the idf of each column, but not its word.
-# And the assertion checks only variables, so it didn't notice that the words were gone.
-# At least this mistake is loud.
+# And the assertion checks only variables, so it didn't notice. At least this mistake is loud.
 #
 # We need something that holds more than variables.
 #
@@ -566,7 +564,7 @@ for name, tensor in answer.items():
 # What if a model takes several inputs?
 #
 # Give every `TensorSpec` a `name`. A request sends the tensor under this name.
-# Without a `name`, the input is called like the function's argument.
+# Without a `name`, the input gets the name of the argument.
 #
 # In a dictionary of inputs, never leave it out:
 #
@@ -597,12 +595,12 @@ for name, tensor in answer.items():
 # A NumPy array outside the object does no harm: its numbers are saved in the graph, as a constant.
 #
 # What it can't see is Python. A function that calls `tf.py_function` can be saved, and answers in the process that made it.
-# In any other process it fails. So test an export in a process of its own.
+# In any other process it fails. So test an export in another process.
 
 # %% shards-heading [markdown]
 # ## Straight from the shards
 #
-# Did we have to go through one device at all? `tf.saved_model.save` takes variables on a mesh, too.
+# Did we have to go through one device? `tf.saved_model.save` takes variables on a mesh, too.
 # Version 2 of our model comes straight from the eight devices:
 
 # %% shards
@@ -644,9 +642,7 @@ print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 # `W1` is an ordinary variable of full size, on one device.
 #
 # For our 230 kB that is just what we want. But what about the matrix of {lesson:splitting_the_model}, which doesn't fit on one device?
-# `tf.saved_model.load` won't work for that one.
-# To serve a model that large, build a mesh and restore the shards onto it, as in {lesson:any_mesh},
-# from a checkpoint or from the export's own, `variables/variables`.
+# `tf.saved_model.load` won't work for that one. To serve so large a model, build a mesh and restore the shards onto it, as in {lesson:any_mesh}, from a checkpoint or from the one in the export, `variables/variables`.
 
 # %% note-versions [markdown]
 # Can several devices share the work of a loaded export?
@@ -660,7 +656,7 @@ print("difference", about(np.abs(good - on_mesh).max(), 0, 1e-4))
 #
 # The signature of texts refuses every DTensor, even a replicated one:
 # it "got a regular tensor for input 5 (shape [1200]) but was expecting a DTensor".
-# These 1,200 numbers are the idf factors, an ordinary tensor that nobody has put on the mesh.
+# These 1,200 numbers are the idf factors, an ordinary tensor that isn't on the mesh.
 # So make the rows first, on one device, and then split *them*.
 
 # %% outside-heading [markdown]
@@ -827,7 +823,7 @@ for label, answer in zip(["hieno", "empty"], answers):
 
 # %% unknown-read [markdown]
 # An empty text gets 0.42. Its row is all zeros, so the answer comes from the biases alone, by way of `W2`.
-# A review without any known word gets 0.43. So the unknown words change the answer by only 0.01.
+# A review without any known word gets 0.43. So all the unknown words change it by only 0.01.
 #
 # Neither number has anything to do with a film.
 # An export that works has an answer to everything, and it won't tell you that it didn't understand a word.
@@ -886,7 +882,7 @@ ReviewExplorer(ask_here)
 # %% plain-heading [markdown]
 # ## The plain program
 #
-# [`save_and_serve.py`](../plain/save_and_serve.py) is this lesson in one file that needs TensorFlow and NumPy alone.
+# [`save_and_serve.py`](../plain/save_and_serve.py) is this lesson in one file that needs only TensorFlow and NumPy.
 # It saves a model on 4 × 2 devices, restores it on one, and exports it from one device and from the shards.
 # A second process loads the export and calls its signature. If its answers differ by 1e-5 or more, the program ends with an error.
 # Its weights are random, not trained.

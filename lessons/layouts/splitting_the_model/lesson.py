@@ -9,8 +9,8 @@
 # It gives every device a copy of the whole model, so a model that doesn't fit on one device doesn't fit on a thousand.
 # More devices help only if you cut the matrices, and give each device a piece.
 #
-# In this lesson you do that. The model and the training step hardly change. What changes is the layouts.
-# The price is communication: devices that each hold a piece of the model have to talk to one another in the middle of a step.
+# In this lesson you do that. The model and the training step hardly change; the layouts do.
+# The price is communication: devices that hold pieces of one model have to talk to one another in the middle of a step.
 # One question runs through the whole lesson: *how much do they have to exchange?*
 #
 # **After this lesson you can**
@@ -77,7 +77,7 @@ Scheme(model_parallel, drawn_axes, sizes)
 # This is the tensor parallelism of {lesson:whole_game}.
 # This way of cutting, columns first and rows second, became known with Megatron-LM,
 # which calls `W1` **column-parallel** and `W2` **row-parallel**.
-# TensorFlow's tutorial calls it model parallelism, which is where our mesh dimension gets its name.
+# TensorFlow's tutorial says *model parallelism*; hence the name of our mesh dimension.
 #
 # Now look at devices 0 and 1. They hold the same 16 reviews, but different halves of the hidden units.
 # Together they make up one complete model, and the grid has four such pairs.
@@ -109,7 +109,7 @@ by_hand = {
 # in the columns of `W1`, in `b1`, and in the rows of `W2`.
 #
 # The model and the training step are those of {lesson:one_step}.
-# Read them with one question in mind: which line says along which axis a tensor is cut?
+# Read them with one question in mind: which line says how a tensor is cut?
 
 # %% mlp
 from course_lib import shard
@@ -153,7 +153,7 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% pieces-text [markdown]
-# No line does. Each variable takes its layout from the dictionary, and DTensor works out the rest.
+# No line says it. Each variable takes its layout from the dictionary; DTensor does the rest.
 #
 # Let's see what one device got. The next cell, which is folded, loads the reviews and draws the initial weights.
 
@@ -249,8 +249,7 @@ for each in found:
 # The number of hidden units plays no part in these 128 bytes.
 # With 50,000 hidden units, devices 0 and 1 would still exchange 32 numbers.
 # Tensor parallelism exchanges *activations*, the outputs of layers, and no weights.
-# So the payload of the forward pass grows with the batch and with the width of the output,
-# and stays the same however many hidden units lie in between.
+# So the payload of the forward pass grows with the batch and the width of the output, but not with the number of hidden units in between.
 #
 # The lanes below show when this all-reduce happens. Press *Forward* until a band joins devices 0 and 1:
 
@@ -261,7 +260,7 @@ StepExplorer("model")
 
 # %% lanes-read [markdown]
 # Four short bands appear, one for each pair. All devices wait there, in the middle of the forward pass.
-# That is the catch. Counted in bytes, this network still gains: a device sends 173,384 a step, instead of the 404,236 under data parallelism.
+# That is the catch. In bytes, this network still gains: a device sends 173,384 per step, instead of 404,236 under data parallelism.
 #
 # The backward pass needs no all-reduce over `model`, because our network has no layer in front of `W1`.
 # A layer there would need the gradient of `x`. That gradient is a sum over hidden units,
@@ -345,7 +344,7 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
     print(signs[:16].ljust(16) + "|" + signs[16:])
 
 # %% memory-read [markdown]
-# The whole model takes 275 GB. Three A100s together can't hold it, and under plain data parallelism a single one would have to.
+# The whole model takes 275 GB. Three A100s together can't hold it, but data parallelism asks one to.
 # Split in two, it still doesn't fit. Split in four, it takes 69 GB, which leaves little room for the activations.
 # Split in eight, it takes 34 GB.
 #
@@ -507,7 +506,7 @@ for device, printed in enumerate(run_devices("one_device.py", 1)):
 # With the gradients, they take 839 of the 1,050 MB.
 # But our step also computes the new slots and the changes of all weights before it writes any of them.
 #
-# Under plain data parallelism, every device would have to hold what just failed to fit on this one.
+# Under plain data parallelism, every device would have to hold what didn't fit here.
 # Now we start the same program, with the same limit, as two processes:
 
 # %% two-processes
@@ -523,9 +522,7 @@ for device, printed in enumerate(run_devices("one_device.py", 2)):
 # %% alternatives-text [markdown]
 # ## Layers that must agree
 #
-# Back to the price. In our network, a forward pass cost 128 bytes,
-# because the two weights fit together: both split the hidden units over `model`.
-# What does it cost if they don't fit together? We keep `W1` as it is, and lay out `W2` in four ways:
+# Back to the price. In our network, a forward pass cost 128 bytes, because the two weights fit together: both split the hidden units over `model`. What if they don't fit? We keep `W1` as it is, and lay out `W2` in four ways:
 
 # %% alternatives
 from lessons.layouts.splitting_the_model.alternatives import (
@@ -584,8 +581,7 @@ except tf.errors.UnknownError as error:
 # %% four-read [markdown]
 # TensorFlow refuses, because `W1` splits the hidden units over `model`, and `W2` splits them over `batch`.
 #
-# That leaves the second layout, *whole*. It carries no more than ours,
-# because each device takes the 24 rows that it needs from its own copy.
+# That leaves the second layout, *whole*. It carries no more than ours: each device takes the 24 rows it needs from its own copy.
 # `W2` is small, so why not leave it whole?
 
 # %% predict-whole [markdown]
@@ -627,7 +623,7 @@ reveal("splitting_the_model-whole", payload)
 # vocabularies are often padded in this way, to a multiple of the number of devices.
 #
 # If a variable stays whole, its optimizer may gather the gradient several times.
-# Adam mixes the split gradient into its two slots, and the results come out split ({lesson:communication}). But slots and weight are stored whole. So each of the three assignments has to gather.
+# Adam mixes the split gradient into its two slots, so the new values come out split ({lesson:communication}). But slots and weight are stored whole, so each of the three assignments gathers.
 # One line before the update prevents that. It gathers the gradient once:
 #
 # ```python
@@ -639,7 +635,7 @@ reveal("splitting_the_model-whole", payload)
 # %% names-text [markdown]
 # ## Names instead of layouts
 #
-# The mistakes above are all of one kind: *two tensors share an axis, but don't split it in the same way*.
+# The mistakes above are all of one kind: *two tensors share an axis, but split it differently*.
 # With six layouts you can still watch out for that. A large network has hundreds.
 #
 # So don't write layouts. For each tensor, write down the names of its axes.
@@ -782,7 +778,7 @@ except ValueError as error:
 
 # %% first-text [markdown]
 # TensorFlow refuses that. `U1` has both axes, `stream` and `hidden`, and one mesh dimension can't split both.
-# So the columns of `W_in` need a name of their own. We call them `first`:
+# So the columns of `W_in` need another name. We call them `first`:
 
 # %% first
 first_axes = dict(residual_axes)
@@ -825,8 +821,7 @@ for each in found_split:
 # The backward pass suffers more. The gradient of `U1` is a product of two matrices, and now both of them are split over `model`.
 # That costs a gather of 12,288 bytes and an all-to-all of 18,432 bytes, as the note below explains.
 #
-# We changed the layout of a single weight, `W_in`. The first block pays dearly for it, every later block pays with a gather,
-# and nothing in the blocks looks wrong.
+# We changed the layout of a single weight, `W_in`. The first block pays dearly, every later one pays with a gather, and nothing in the blocks looks wrong.
 # The cure is a single line: relayout the stream once, before the first block.
 #
 # ```text
@@ -891,8 +886,7 @@ for name, found in [
 #
 # The same product also arises when you relayout a sum from whole rows to halves.
 # TensorFlow then computes the sum itself in halves, and the gradient of the sum stays in halves.
-# In a program with one such line, `dtensor.relayout(stream + hidden @ D1, halves)`, and the sum of the squares as its loss,
-# that cost 36,864 bytes more than a relayout to whole rows first and to halves after it.
+# In a program with one such line, `dtensor.relayout(stream + hidden @ D1, halves)`, and the sum of squares as its loss, that cost 36,864 bytes more than a relayout to whole rows first, and then to halves.
 
 # %% narrow-text [markdown]
 # **Exercise 2.** These two blocks are narrow in the middle: the stream has 256 numbers, and a block only 64 hidden units.
@@ -1017,7 +1011,7 @@ for name, over_model, over_batch in [
 
 # %% seconds-read [markdown]
 # With `model` inside the nodes, the exchanges take 0.6 seconds a step. With `batch` inside, they take 2.5 seconds.
-# Devices, layouts and bytes are the same. All that differs is who sits next to whom, and it makes the exchanges four times as slow.
+# Devices, layouts and bytes are the same. Only who sits next to whom differs, and the exchanges are four times as slow.
 #
 # This calculation leaves out a second reason to keep `model` inside.
 # The gradients of one block can travel while the devices compute the gradients of the blocks before it.

@@ -4,7 +4,7 @@
 # Training a model of 7 billion parameters takes 112 GB before the first activation is stored:
 # with Adam, in mixed precision, 16 bytes for each parameter.
 # You have eight GPUs of 80 GB. That makes 640 GB, almost six times what you need.
-# And yet the model doesn't fit, because data parallelism wants all 112 GB on *every* device.
+# And yet the model doesn't fit: data parallelism wants all 112 GB on *every* device.
 #
 # The eight copies are equal to the last bit, so seven of them are waste.
 # In {lesson:splitting_the_model} you got rid of copies by splitting the model.
@@ -34,8 +34,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% bytes-heading [markdown]
 # ## Sixteen bytes for a parameter
 #
-# Where do the 16 bytes come from? You know mixed precision from {lesson:large_trainings}, where the sums of gradients were in float32.
-# ZeRO's authors keep the gradients in 16 bits as well, and count five numbers for each parameter.
+# Where do the 16 bytes come from? In {lesson:large_trainings}'s mixed precision, the sums of gradients were in float32. ZeRO's authors keep gradients in 16 bits as well, and count five numbers for each parameter.
 # (They used float16. We use bfloat16, which is just as large.)
 #
 # | | bytes | used |
@@ -46,7 +45,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # | Adam's average of the gradients | 4 | once, in the update |
 # | Adam's average of their squares | 4 | once, in the update |
 #
-# The last three rows are the **optimizer state**. They are three quarters of the memory, and a step touches them only once.
+# The last three rows are the **optimizer state**. They are three quarters of the memory, and a step uses them only once.
 # What's more, Adam updates each parameter without looking at any other.
 #
 # So let the devices share the work. Device 0 updates the first eighth of the parameters, device 1 the second, and so on.
@@ -55,7 +54,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # A device that updates only an eighth needs only an eighth of the summed gradient. Drop the rest, and you have **ZeRO-2**.
 #
 # And the weights themselves? A device needs all of them, but not all at once.
-# It can keep an eighth, gather each layer when the layer's turn comes, and drop it again. That is **ZeRO-3**, or FSDP.
+# It can keep an eighth, gather each layer when its turn comes, and drop it again. That is **ZeRO-3**, or FSDP.
 #
 # Here is what is left on each device:
 
@@ -192,8 +191,7 @@ def variable(array, layout):
 
 
 # %% model-text [markdown]
-# In {lesson:any_mesh}, each of Adam's slots had the same layout as its weight. Nothing says that it must.
-# Let's give the slots layouts of their own:
+# In {lesson:any_mesh}, each of Adam's slots had the same layout as its weight. Nothing says that it must. Let's give the slots separate layouts:
 
 
 # %% model
@@ -238,7 +236,7 @@ sharded["b1"] = dtensor.Layout(["batch"], mesh)
 sharded["W2"] = dtensor.Layout(["batch", WHOLE], mesh)
 
 # %% zero-1-text [markdown]
-# How many bytes of the weights, and of each slot, does device 0 hold now? (The output calls a slot an average.)
+# How many bytes of the weights, and of each slot (printed as "average"), does device 0 hold now?
 
 # %% zero-1
 zero_1 = Model(replicated, sharded)
@@ -261,7 +259,7 @@ for model in [data_parallel, zero_1]:
 #
 # What does the step do now? Walk through its update as device 0. You get the same summed gradients as before.
 # You have an eighth of each slot. What can you compute, and what will be missing when the next step begins?
-# As always, we count a collective by the size of the array that each device ends up with, however that array got there.
+# As always, the payload of a collective is the size of the array that each device ends up with.
 
 # %% predict-bytes [markdown]
 # Eight devices train a network whose variables hold 230,984 bytes: `W1`, `b1`, `W2`, and the 8 bytes of `b2`.
@@ -375,7 +373,7 @@ for each in with_all_gathers(
 # %% gathers-read [markdown]
 # Now there are three all-gathers: one for each weight whose slots are sharded. And yet every number of bytes is the same as before!
 #
-# They have to be, because our list counts what a device ends up with, and that is the whole weight, whichever collective brings it.
+# It has to be, because our list counts what a device ends up with: the whole weight, whichever collective brings it.
 # What has changed is what a device *sends*. The two formulas above tell us how much:
 
 # %% sent
@@ -398,7 +396,7 @@ for scheme, size in sent.items():
     print(f"{scheme:20} sent by each device: {size:7,.0f} bytes")
 
 # %% sent-read [markdown]
-# The collectives of our first list send almost twice as much as data parallelism; those of the second, half as much again.
+# Our first list sends almost twice as much as data parallelism, the second half as much again.
 # The last line is the ZeRO-1 of its authors. They are right: not one byte more.
 #
 # We can't run that line here, because the reduce-scatters have no such switch.
@@ -468,11 +466,9 @@ check("zero_and_fsdp-update", own_update)
 # ## Which axis is free for `batch`?
 #
 # Large training runs often use ZeRO together with tensor parallelism, and there our layouts need one more thought.
-# On our row of eight, we could shard the first axis of everything but `b2`. On a grid, there is less choice.
-# Take the 4 × 2 grid of {lesson:splitting_the_model}. There, `model` already splits the columns of `W1`.
-# Its rows are still free, and 1,200 rows go evenly onto 4 devices. But `b1` has only one axis, and `model` has taken it.
+# On our row of eight, we could shard the first axis of everything but `b2`. A grid leaves less choice. On the 4 × 2 grid of {lesson:splitting_the_model}, `model` already splits the columns of `W1`. Its rows are free, and 4 devices can share 1,200 rows evenly. But `b1` has only one axis, and `model` has taken it.
 #
-# So an axis is free for `batch` if no mesh dimension splits it yet, and if its size can be divided by the number of devices.
+# So an axis is free for `batch` if no mesh dimension splits it yet, and if the number of devices divides its size.
 #
 # **Exercise 2.** Write `split_over_batch(entries, shape, devices)`.
 # `entries` is a list with one entry per axis: the mesh dimension that splits it, or `WHOLE`. None of them is `"batch"` yet.
@@ -575,7 +571,7 @@ print(f"{payload_of(no_gather_list):,} bytes")
 # The losses would be right. It is simply a different scheme from the one that you wanted.
 #
 # What FSDP wants is simple: gather the weights, and then compute as if they had always been replicated.
-# You have to say so, in a forward pass of its own, as a note of {lesson:communication} did:
+# You have to say so, in a separate forward pass, as in a note of {lesson:communication}:
 
 
 # %% gather
@@ -587,7 +583,7 @@ def fsdp_logits(weights, x):
 
 
 # %% gather-text [markdown]
-# The backward pass needs no code of its own. Differentiating a gather gives a reduce-scatter: each device gets its part of the sum.
+# The backward pass needs no extra code. Differentiating a gather gives a reduce-scatter: each device gets its part of the sum.
 # On this CPU, it runs as an all-reduce once more.
 
 # %% predict-fsdp [markdown]
@@ -655,7 +651,7 @@ for each in collectives(
 # One collective carries all three weights, 230,976 bytes, and a little padding!
 # The whole model lies on every device before the first multiplication, and no loss tells you.
 # With 7 billion parameters, that is 14 GB of gathered weights, on top of the 14 GB that FSDP left.
-# Freeing each layer after its use doesn't help: by then, all of them have already been there at once.
+# Freeing each layer after its use doesn't help: by then, all of them have been there at once.
 #
 # Why do they all come at once? A gather needs only its variable, so no gather has to wait for an earlier layer.
 #
@@ -686,7 +682,7 @@ for each in collectives(
     print(each)
 
 # %% in-turn-read [markdown]
-# Now the first collective carries only `W1` and `b1`. (It is no smaller than before, because the 384 bytes of `W2` had been inside the padding, which you know from {lesson:faster}.)
+# Now the first collective carries only `W1` and `b1`. (It is no smaller than before: the 384 bytes of `W2` had fitted into the padding, which you know from {lesson:faster}.)
 # `W2` comes last, after the hidden units.
 # The sum of the hidden units costs 4 bytes.
 #
@@ -700,8 +696,7 @@ for each in collectives(
 # | backward pass | gather layer 2, use it, free it | gather layer 1, use it, free it |
 #
 # Two all-gathers and a reduce-scatter: a device sends $3 \frac{n - 1}{n} S$, half as much again as under data parallelism.
-# In PyTorch, the second gather is a setting of its own, `reshard_after_forward`.
-# Ours will come for free, when we drop one more thing that a device stores long before it needs it.
+# In PyTorch, the second gather is a setting, `reshard_after_forward`. Ours will come for free, when we drop one more thing that is stored long before it is needed.
 
 # %% activations-heading [markdown]
 # ## The last thing to drop
@@ -732,7 +727,7 @@ memory_picture(
 #
 # It can just as well keep only the input of each layer, 2 bytes a number in bfloat16, and compute the rest once more when the backward pass comes to that layer.
 # This is **activation recomputation**, also called *activation checkpointing*. In the picture it leaves 2.1 of the 36.5 GB.
-# While a device is at a layer, that layer's own 1.1 GB come on top.
+# While a device is at a layer, that layer's 1.1 GB come on top.
 #
 # So we save memory, and pay in arithmetic. A backward pass takes about twice the arithmetic of a forward pass, so a second forward pass adds about a third.
 #
@@ -759,8 +754,7 @@ def gradients_with(hidden_layer, model, x, y):
 
 
 # %% matmuls-given [markdown]
-# TensorFlow's `tf.recompute_grad` turns such a layer into one that is recomputed.
-# To see whether it really is recomputed, count the matrix multiplications.
+# TensorFlow's `tf.recompute_grad` makes a layer recompute. To see whether it really does, count the matrix multiplications.
 # The forward pass takes two, and the backward pass three: for the gradients of `W2`, of the hidden units and of `W1`.
 # It doesn't take a fourth, because `x` is data and needs no gradient.
 
@@ -911,7 +905,7 @@ largest = np.max(np.abs(again - kept))
 print("largest difference of gradients", about(largest, 0, 1e-7))
 
 # %% late-same-read [markdown]
-# It hasn't. In a deep model, give every layer both zeros: one in the forward pass, so that its gather waits, and one in the backward pass, so that it gathers again.
+# It hasn't. In a deep model, give every layer both zeros: one in the forward pass, so that its gather waits, one in the backward pass, so that it gathers again.
 # As soon as a layer has handed its output on, a device can then drop the layer's gathered weights and its activations, all but its input.
 
 # %% note-zero [markdown]
@@ -940,7 +934,7 @@ print("largest difference of gradients", about(largest, 0, 1e-7))
 # | ZeRO-1 | 9.1e-4 | 0.6441 |
 #
 # Under ZeRO-1 the same mistake changes no loss by even 0.001, and no curve would show it.
-# A right step stays within 1e-6. So when you compare with one device, don't put up with 0.001.
+# A right step stays within 1e-6. So when you compare with one device, don't accept 0.001.
 
 # %% plain-heading [markdown]
 # ## The plain program

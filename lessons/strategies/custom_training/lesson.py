@@ -8,10 +8,9 @@
 #
 # Four replicas share a batch, and each computes the losses of its own examples.
 # Before it takes the gradient, it has to divide these losses by something. By what?
-# Under `fit`, Keras decides. In a loop of your own, you do, and if you divide by the wrong number, usually nothing fails.
+# Under `fit`, Keras decides. In your own loop, you do, and if you divide by the wrong number, usually nothing fails.
 #
-# So one question runs through this lesson: *what has been divided already, and what is left for you to divide by?*
-# At its end, one table answers it.
+# So one question runs through this lesson: *what has been divided already, and what is left for you to divide by?* A table at the end answers it.
 #
 # **After this lesson you can**
 #
@@ -47,7 +46,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # One device would take the mean of the four losses, 14 / 4 = 3.5, with the gradient 10 / 4 = 2.5.
 # With SGD and a learning rate of 0.4, $w$ goes from 3 to 3 − 0.4 · 2.5 = 2.
 #
-# The two replicas should get there, too. In {lesson:strategies}, you divided by the number of examples in the global batch, as one device does. That number is the **global batch size**; here it is 4. Let's divide by it again here, and then see what happens if you don't.
+# The two replicas should get there, too. In {lesson:strategies}, you divided by the number of examples in the global batch, the **global batch size**, as one device does. Here it is 4. Let's divide by it again, and then see what happens if you don't.
 #
 # What one replica does with its part of the batch is a **replica step**. Look at the marked line:
 
@@ -100,7 +99,7 @@ for parts in two.experimental_distribute_dataset(batches):
     print("loss ", loss.numpy(), "  w", weight.numpy())
 
 # %% loop-read [markdown]
-# Each replica returns its **share** of the loss, which is what its examples add to the mean: 5 / 4 = 1.25 and 9 / 4 = 2.25. Together that is 3.5. The weight is 2, as on one device.
+# Each replica returns its **share** of the loss, what its examples add to the mean: 5 / 4 = 1.25 and 9 / 4 = 2.25. Together that is 3.5. The weight is 2, as on one device.
 # Its gradients were 3 / 4 and 7 / 4; the Keras optimizer has added them up over the replicas, to 2.5.
 #
 # Now for the line that everybody writes without thinking, because on one device it is right: `tf.reduce_mean(losses)`.
@@ -158,7 +157,7 @@ reveal("custom_training-own", weight)
 # With two replicas the gradient is twice what it should be; with four, it would be four times.
 #
 # The loss is doubled as well: the two means, 2.5 and 4.5, add up to 7 instead of 3.5. You may notice that, and change the `reduce` to `"MEAN"`.
-# But this only corrects the number that you print. The gradient is computed earlier, in the replica step, and that is where the mistake is.
+# But this only corrects the number that you print. The mistake is in the replica step, where the gradient is computed.
 #
 # ## Why nobody notices
 #
@@ -308,7 +307,7 @@ two_runs(wrong, right)
 #
 # The reason is Adam, which hides a wrong factor, as in {lesson:one_step}. It divides each step by the recent size of the gradients.
 # Multiply every gradient by four, and the four cancels: $4g / \sqrt{(4g)^2} = g / \sqrt{g^2}$.
-# SGD hides nothing. With SGD you train at four times your learning rate, and you will wonder why a rate that worked on one GPU fails on four.
+# SGD hides nothing. With SGD you train at four times your learning rate, and wonder why a rate that worked on one GPU fails on four.
 #
 # So the mistake does no harm as long as you stay with Adam? It does none here, because all replicas have equally many images.
 
@@ -322,14 +321,14 @@ two_runs(wrong, right)
 #
 # In your own program, take a distributed dataset: `iterator = iter(strategy.experimental_distribute_dataset(dataset.repeat()))`, once for the whole run.
 # The plain program at the end does that.
-# But when such an iterator is discarded, TensorFlow may wait for longer than the iterator existed.
+# But when such an iterator is discarded, TensorFlow may wait longer than it existed.
 # In a notebook, whose cells you run again and again, that would be minutes, so most cells here split their batches by hand. The page *Troubleshooting* says why.
 
 # %% note-epsilon [markdown]
 # Does Adam hide every wrong factor?
 #
 # Only where the gradients are far larger than its `epsilon` of $10^{-7}$, and where *all* of them are wrong by the same factor.
-# If a part of the loss is divided wrongly, such as a penalty, its part in the sum is wrong, and Adam follows the wrong sum.
+# If one part of the loss, such as a penalty, is divided wrongly, the sum is wrong, and Adam follows it.
 
 # %% unequal [markdown]
 # ## When the parts are unequal
@@ -377,8 +376,7 @@ reveal("custom_training-empty", " ".join(became_nan))
 # So your curve has a hole at the end of each epoch, and the model trains on, with a wrong step.
 # Dividing by the global batch size is right here, too. A sum over no examples is 0, and so is its gradient.
 #
-# But the global batch size is now 5, and not the 8 that you gave your dataset.
-# So the loop has to count the rows of each batch before the step. Each replica counts its own rows, and `reduce` adds up the counts:
+# But the global batch size is now 5, not the 8 that you gave your dataset. So the loop has to count the rows of each batch before the step. Each replica counts its own rows, and `reduce` adds up the counts:
 
 
 # %% count
@@ -403,7 +401,7 @@ print("global batch size", int(size))
 # ## What has been divided already?
 #
 # Your own losses are now divided by `size`, and that is right. But a loop contains more than your own losses:
-# metrics, loss objects of Keras, and penalties. For each of them, let's ask: what has it divided already?
+# metrics, loss objects of Keras, and penalties. What has each of them divided already?
 #
 # We begin with metrics. On the two replicas, the shares of the loss were 1.25 and 2.25. Give these to a `Mean` metric,
 # and give the losses of the single examples to a second one:
@@ -427,7 +425,7 @@ print("Mean of the examples", float(of_examples.result()))
 
 # %% metric-read [markdown]
 # The first, 1.75, is the mean of 1.25 and 2.25, half of what it should be: the metric has divided by the number of shares, two.
-# The second is 3.5. So feed a metric the losses of the single examples, and never a loss that you have divided.
+# The second is 3.5. So feed a metric the losses of the single examples, never a loss that you have divided.
 #
 # That is also how you evaluate. Our model, which has taken twenty right steps, gets 1,000 test images in batches of 270.
 # None of these batches splits evenly, and the last has only 190 images. What should you divide the losses by?
@@ -455,7 +453,7 @@ print("metric ", about(mean_loss.result(), 0.9, 1.7, digits=3))
 print("at once", about(at_once, 0.9, 1.7, digits=3))
 
 # %% evaluate-read [markdown]
-# By nothing. The metric counts the examples as they arrive, so it ends with 1.09, the mean over all 1,000. One device gets the same number in a single batch.
+# By nothing. The metric counts the examples as they arrive, so it ends with 1.09, the mean over all 1,000. One device gets the same, in a single batch.
 #
 # Next, Keras's loss objects. In {lesson:strategies}, the last example took half a step,
 # because Keras divided the mean over its part by the number of replicas.
@@ -491,7 +489,7 @@ reveal("custom_training-keras", total)
 
 # %% keras-why [markdown]
 # So the loss object divides, whether `fit` calls it or you do. Its default is right if the parts are equal. If they aren't, it is slightly wrong, and nothing tells you.
-# The result is badly wrong if you divide once more yourself. In a loop of your own, ask for the undivided losses and divide them once:
+# If you divide once more, it is badly wrong. In your own loop, ask for the undivided losses and divide them once:
 #
 # ```python
 # absolute = tf.keras.losses.MeanAbsoluteError(reduction="none")
@@ -555,7 +553,7 @@ for penalty in [whole_penalty, shared_penalty]:
 # Forty weights of 1, times 0.01, the factor of `"l2"`, are a penalty of 0.4. Left whole, it counts four times: 1.6.
 # `tf.nn.scale_regularization_loss` adds up the list and divides by the number of replicas, and 0.4 is left.
 #
-# Two kinds of loss follow a rule of their own. Activity regularizers put losses into `model.losses`, too, but theirs are sums over the *examples*, so you divide them by the global batch size, like your own losses. And where a mask hides some of the tokens, the divisor is the number of unmasked tokens in the whole global batch, not the number of examples. (The notes have the details.)
+# Two kinds of loss follow other rules. Activity regularizers put losses into `model.losses`, too, but these are sums over the *examples*, so you divide them by the global batch size, like your own losses. And where a mask hides some of the tokens, the divisor is the number of unmasked tokens in the whole global batch, not the number of examples. (The notes have the details.)
 
 # %% note-activity [markdown]
 # Is everything in `model.losses` divided by the replicas?
@@ -624,9 +622,9 @@ def replica_step(model, optimizer, images, labels, size):
 check("custom_training-replica-step", replica_step)
 
 # %% against-one-text [markdown]
-# How would you find out without a check, in a program of your own?
+# How would you find out without a check, in your own program?
 # Compare with a **reference step**: the whole batch at once on one device, without a strategy, and with SGD, which hides nothing.
-# Take a batch that falls into unequal parts. Ours has seven images, and the four replicas get 2, 2, 2 and 1.
+# Take a batch that splits unevenly. Ours has seven images, and the four replicas get 2, 2, 2 and 1.
 #
 # The folded cell has the reference step, and `largest_difference`, which compares two lists of weights.
 
@@ -777,7 +775,7 @@ for divisor in [2, 6, 23]:
     print(f"divided by {divisor:2}: off by", about(gap, 0, 2))
 
 # %% accumulated-read [markdown]
-# Only the global batch size agrees, as before. It makes no difference which replica, or which micro-batch, an example lands in.
+# Only the global batch size agrees, as before. It doesn't matter in which replica or micro-batch an example lands.
 # Divided by 6, the step is 23 / 6 ≈ 3.8 times as large as it should be; divided by 2, it is 11.5 times as large.
 #
 # A *penalty* is a different matter. Each micro-batch would compute the whole of it.
@@ -786,7 +784,7 @@ for divisor in [2, 6, 23]:
 # %% note-memory [markdown]
 # Is it the memory of one micro-batch, then?
 #
-# Not quite. In a compiled function nothing orders the micro-batches: their forward passes don't depend on each other, so TensorFlow may run some side by side.
+# Not quite. In a compiled function nothing orders the micro-batches: no forward pass depends on another, so TensorFlow may run some side by side.
 # We measured 2,048 images in eight micro-batches, on two cores, with this lesson's network: 0.67 GB at once, and 0.22 GB with `accumulated_step`.
 # With oneDNN, making each micro-batch wait for the one before, as eager mode does, brought that down to 0.12 GB. Without oneDNN, waiting changed nothing.
 #

@@ -4,7 +4,7 @@
 # It's three in the morning. Sixteen machines are training your model, and one of them runs out of memory.
 # The other fifteen are fine. What do they do now? And how much of the night's work is lost?
 #
-# In this lesson, you find out by breaking things. You kill a worker. You give one the wrong folder. You warn one that its time is nearly up, and you wait for one that never comes.
+# In this lesson, you find out by breaking things. You kill a worker. You give one the wrong folder, warn another that its time is nearly up, and wait for one that never comes.
 # Each time we ask the same question: *what do the other workers do, and what is lost?*
 # At the end, a batch script starts the workers again, so that nobody has to get up at night.
 #
@@ -29,7 +29,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## A worker is killed
 #
 # The program is the one from {lesson:workers}. Two workers share each batch of 32 examples, and three batches make an epoch.
-# As in that lesson, each worker is a process on this machine, and plays a machine of its own.
+# As in that lesson, each worker is a process on this machine, and stands for a machine.
 #
 # Now the program also saves. At the end of each epoch, it writes a checkpoint into a folder that you name on the command line.
 # When it starts, it resumes from the latest checkpoint in that folder.
@@ -275,7 +275,7 @@ reveal("failures-kill", killed["worker 0"].error)
 killed
 
 # %% killed-read [markdown]
-# Worker 0 has the error, although nothing is wrong with it. Worker 1 has none, because a process that gets SIGKILL can't write anything any more.
+# Worker 0 has the error, although nothing is wrong with it. Worker 1 has none, because a process that gets SIGKILL can't write anything.
 # So if one of sixteen machines dies, the other fifteen print errors. How do you find the one that died? The log of worker 0 gives the reason for its error. It begins with "Error reported from":
 
 # %% reason
@@ -291,7 +291,7 @@ for line in log[start:].splitlines()[:3]:
 # Worker 0 noticed it, because its process runs TensorFlow's *coordination service*, which receives the heartbeats of all workers.
 #
 # Sometimes the log gives no reason at all, and says only `Socket closed`. Then compare how the workers ended.
-# Those with an `UnavailableError` have only lost another worker. Look for one that ended differently, by a signal or by an error of its own.
+# Those with an `UnavailableError` have only lost another worker. Look for one that ended differently, by a signal or another error.
 
 # %% resumed-text [markdown]
 # ## What is lost?
@@ -313,7 +313,7 @@ killed_picture()
 
 # %% killed-picture-read [markdown]
 # The first flag is the checkpoint after step 3, at the end of the first epoch. What came after it is lost, so step 4 is done a second time.
-# The failure cost us this one step, and the time until somebody noticed it and started the workers again.
+# The failure cost us this one step, and the time until somebody started the workers again.
 # With a checkpoint every 500 steps, it could cost 500 steps. Without checkpoints, it would cost the whole run.
 #
 # Is it still the same training run? `compare` holds the losses of both parts against the baseline:
@@ -366,7 +366,7 @@ compare(killed["worker 0"].losses, resumed["worker 0"].losses)
 # Should worker 0 save alone, then? That can hang, because a save may need all workers.
 # A Keras metric, for example, is summed over the workers as it is saved. If worker 0 alone calls `save`, it waits for the others forever.
 #
-# So all workers have to save, and each of them needs a folder of its own. Worker 0 saves into the shared folder, from which all will restore.
+# So all workers have to save, and each needs its own folder. Worker 0 saves into the shared folder, from which all will restore.
 # The others save into temporary folders, which nobody reads. They save only because worker 0 may need them for an all-reduce.
 #
 # **All workers save, but only worker 0 saves into the shared folder:**
@@ -407,7 +407,7 @@ saves_picture()
 # ## Who restores what?
 #
 # In the picture, every worker restores from the shared folder. So all machines must be able to read what worker 0 writes.
-# On a cluster, this takes a network file system: a folder that all machines see.
+# On a cluster, that takes a network file system, a folder that all machines see.
 #
 # Each worker restores the latest checkpoint that it finds there:
 #
@@ -446,7 +446,7 @@ saves_picture()
 #
 # `strategy.reduce` adds up what the replicas return. So `strategy.run` first calls `tf.identity` on each replica, which returns the number unchanged.
 #
-# If all workers are at the same step, their average is this step, too. If not, at least one worker's step differs from the average. That worker raises an error:
+# If all workers are at the same step, so is their average. If not, at least one worker's step differs from it, and that worker raises an error:
 #
 # ```python
 # average = int(sum_over_workers(step.read_value())) / workers
@@ -479,9 +479,9 @@ for worker in ["worker 0", "worker 1"]:
 # Both workers end before they have trained a single step, and each says at which step it was. Worker 1 is at step 0, so look at the folder of worker 1.
 # Nothing is lost but the time to start again.
 #
-# With more workers, one of them could be at the average by chance. It raises no error here, but it fails in its next all-reduce, because the others have ended.
+# With more workers, one could be at the average by chance. It raises no error here, but fails in its next all-reduce, because the others have ended.
 #
-# The program compares step numbers, and nothing else. If two workers restore step 6 of two different runs, it doesn't notice. So give every run a folder of its own.
+# The program compares step numbers, and nothing else. If two workers restore step 6 of two different runs, it doesn't notice. So give every run its own folder.
 
 # %% resume-text [markdown]
 # **Exercise 1.** Now all machines have the right folder, but one of them sees the latest checkpoint a few seconds later than the others.
@@ -505,7 +505,7 @@ late_picture()
 #
 # 1. Checkpoints appear in the order in which they were written. So a worker that sees `ckpt-2` also sees `ckpt-1`, unless the manager has deleted it.
 # 2. If no worker sees a checkpoint, the run is new. Then restore nothing.
-# 3. If some workers see a checkpoint and others see none, somebody probably has the wrong folder. To start from step 0 would throw the run away. So each worker that sees a checkpoint raises a `ValueError`. The others then fail in their next all-reduce.
+# 3. If some workers see a checkpoint and others see none, somebody probably has the wrong folder. Starting from step 0 would throw the run away. So each worker that sees a checkpoint raises a `ValueError`. The others then fail in their next all-reduce.
 # 4. Return the `tf.train.CheckpointManager` with which this worker will save. Remember who saves where.
 
 # %% numbers-in
@@ -580,7 +580,7 @@ compare(report["worker 0"].losses)
 # ## A worker gets SIGTERM
 #
 # So far, worker 1 was killed without warning. Often there is one. When a job's time is up, Slurm and Kubernetes first send SIGTERM, and SIGKILL some time later.
-# Cloud providers also warn before they take back a *spot machine*, which is cheaper because they may take it back at any time. (This is called *preemption*.) Whether your process gets their warning as a SIGTERM depends on the provider.
+# Cloud providers also warn before they take back a *spot machine*, which is cheaper because they may take it back at any time. (This is called *preemption*.) Whether that reaches your process as a SIGTERM depends on the provider.
 # The time between the two signals is the **grace period**. In it, the workers have to finish a step or two, and save a checkpoint.
 #
 # But what if only one machine gets the signal? All workers have to save, and all after the same step. So they have to agree on a step.
@@ -683,12 +683,12 @@ warned
 # If that were `manager`, worker 0 would restore again, from the shared folder, and the others would find nothing in their temporary folders. If your `resume` had chosen an older checkpoint, worker 0 alone would now jump to the latest.
 # So the handler gets `empty_manager`, whose folder is empty.
 #
-# It also adds a counter of its own to the checkpoints. When the program restores, the handler isn't made yet, so nothing takes up this counter, and `assert_consumed`, which {lesson:own_steps} calls, would complain.
+# It also adds its own counter to the checkpoints. When the program restores, the handler doesn't exist yet, so nothing reads this counter, and `assert_consumed` ({lesson:own_steps}) would complain.
 
 # %% nothing [markdown]
 # ## A worker never comes
 #
-# Now we start this run again, so that it goes on with step 5. But only one of the two machines comes up. Worker 1 is in `TF_CONFIG`, and never starts: in the next cell, it is `absent`.
+# Now we start this run again, so that it goes on with step 5. But only one of the two machines comes up. Worker 1 is in `TF_CONFIG`, but never starts: in the next cell it is `absent`.
 #
 # So that you needn't wait long, `--start-timeout 2` gives worker 0 two seconds to start, and then ends it.
 # The cell also lets TensorFlow write its full log, which this course otherwise silences. We'll need it.
@@ -786,7 +786,7 @@ from lessons.strategies.failures.picture import proxy_picture
 proxy_picture()
 
 # %% proxy-text [markdown]
-# gRPC does so even for the address 127.0.0.1, so we can try it on one machine. `behind_a_proxy` makes a cluster of two workers with `http_proxy` set:
+# gRPC does so even for 127.0.0.1, so we can try it on one machine. `behind_a_proxy` makes a cluster of two workers with `http_proxy` set:
 
 # %% proxy
 from lessons.strategies.launcher import behind_a_proxy
@@ -913,7 +913,7 @@ compare(report["host0"].losses)
 # `--requeue` lets the script put the job back into the queue, and Slurm runs it again when its turn comes.
 #
 # The script mustn't do that after every failure: with a bug in the first step, the job would fail and come back again and again.
-# So it puts the job back only if the run has failed, but has saved something new. Its function `latest` prints the file in which TensorFlow names the newest checkpoint. The script keeps in `before` what it printed before the workers started, and calls it again after they have ended:
+# So it puts the job back only if the run has failed, but has saved something new. Its function `latest` prints the file in which TensorFlow names the newest checkpoint. The script calls it before the workers start, keeps the result in `before`, and calls it again when they have ended:
 #
 # ```sh
 # if [[ $status -ne 0 && $(latest) != "$before" ]]; then

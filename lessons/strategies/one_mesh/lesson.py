@@ -8,10 +8,10 @@
 # Four servers can hold the matrix easily, with 2.5 GB each. But a worker that computes with the matrix first pulls all of it: 10 GB on one device, and the gradient is 10 GB more.
 #
 # What does help is a mesh with a second dimension, along which the weights are split. Then each device computes with a part of the matrix.
-# In {lesson:splitting_the_model}, nearly all programs ran as a single process. But the mesh of a single process has only the devices of one machine. Run one of those programs, and one of your machines trains while the other fifteen stand idle.
+# In {lesson:splitting_the_model}, nearly all programs ran as a single process. But the mesh of a single process has only the devices of one machine. Run one of those programs, and one machine trains while the other fifteen stand idle.
 # So this lesson asks: *how do several processes work on one mesh?*
 #
-# Each of these processes is called a **client** of the mesh. Usually there is one on each machine. In spite of the name, there is no separate server. Client 0 also coordinates the others.
+# Each of these processes is called a **client** of the mesh. Usually there is one on each machine. Despite the name, there is no separate server: client 0 also coordinates the others.
 #
 # **After this lesson you can**
 #
@@ -45,7 +45,7 @@ from lessons.strategies.one_mesh import picture
 picture.clients_picture()
 
 # %% mesh-read [markdown]
-# Look at the two devices of one color. Each holds half of every split weight, so it takes both of them to make one model.
+# Look at the two devices of one color. Each holds half of every split weight, so together they make one model.
 # In the middle of every step, they exchange data along `model`. Both belong to the same client, so this traffic stays within a machine, where links are fast.
 #
 # The gradients and the loss are summed along `batch`. Of the numbers in a step, only these sums cross the dashed line.
@@ -151,7 +151,7 @@ run("sum.py", 2)
 # So far, whenever you packed a tensor, you made a component for each of the eight devices.
 # But a client can fill only the memory of its own four devices. So it makes four components, and has to know which four.
 #
-# That depends on where its devices are in the mesh, and `local_device_locations()` tells it. To see what it returns, we don't need two processes. This is the mesh as client 1 sees it:
+# That depends on where its devices are in the mesh, which `local_device_locations()` tells it. To see what it returns, we don't need two processes. This is the mesh as client 1 sees it:
 
 # %% places
 from lessons.strategies.one_mesh.checks import mesh_of_client
@@ -188,7 +188,7 @@ rows_at_a_position = 32 // 4
 reveal("one_mesh-rows", len(positions) * rows_at_a_position)
 
 # %% mine-text [markdown]
-# In that mesh every client would have to read every row. What's worse, two devices that share a model would be in different clients, so their traffic in the middle of every step would cross from machine to machine.
+# In that mesh every client would have to read every row. Worse, two devices that share a model would be in different clients, so their traffic in mid-step would cross from machine to machine.
 # We stay with `batch` 4 × `model` 2.
 #
 # **Exercise 1.** Write `mine(array, layout)`. It returns a list with the components that this client must make, in the order of its devices.
@@ -225,7 +225,7 @@ check("one_mesh-mine", mine)
 # %% client-start-text [markdown]
 # ## Half of the matrix on each device
 #
-# The program of the model calls your `mine`, so this cell writes it into a file. If it doesn't pass the check yet, the cell writes ours:
+# The model's program calls your `mine`, so this cell writes it into a file. If it doesn't pass the check yet, the cell writes ours:
 
 # %% own-mine
 from lessons.strategies.own_file import write_own
@@ -364,7 +364,7 @@ run("model.py", 2)
 picture.memory_picture()
 
 # %% memory-read [markdown]
-# The whole matrix and its gradient take 20 GB, which is too much for a device of 16. Half of each is 5 GB, so together the halves take 10 GB, and that fits.
+# The whole matrix and its gradient take 20 GB, which is too much for a device of 16. Half of each is 5 GB, together 10 GB, and that fits.
 # With more devices along `model`, each of them would hold still less.
 
 # %% note-adam [markdown]
@@ -377,10 +377,9 @@ picture.memory_picture()
 # ## Do two clients train like one?
 #
 # The training loop is the one from a single process. In each step, every client draws the whole batch of 32 rows, and `distribute` keeps the 16 rows that its devices need.
-# For the two halves to make up one batch, all clients have to draw the same rows. So the seed depends on the step alone.
+# The two halves make up one batch only if all clients draw the same rows. So the seed depends on the step alone.
 #
-# The program also saves checkpoints. We need them when a client dies, and come back to them there.
-# The lines before the loop make sure that all clients are at the same step; we come back to them, too:
+# The program also saves checkpoints. We need them when a client dies. The lines before the loop make sure that all clients are at the same step. We come back to both:
 
 # %% client
 # %%writefile one_mesh_programs/client.py
@@ -451,7 +450,7 @@ for step, loss in two["client 0"].losses.items():
 # This works only because all clients draw the same initial weights. In `client_start.py`, the seed is 0 for every client.
 # But what if client 1 had another seed? That happens easily: you forget the seed, or you make it depend on the client.
 #
-# Let's try it. Client 1 gets a program of its own, which draws other numbers for `W1` and `W2`, and then goes on with `client.py`:
+# Let's try it. Client 1 gets another program, which draws other numbers for `W1` and `W2`, and then goes on with `client.py`:
 
 # %% other-seed
 # %%writefile one_mesh_programs/other_seed.py
@@ -501,19 +500,19 @@ for step, loss in first.losses.items():
 # %% seeds-read [markdown]
 # They don't. After five steps the loss is 1.76 instead of 1.14, and nothing has warned us.
 #
-# What went wrong? `W1` is split along `model`, and not along `batch`. So devices at different positions along `batch` should hold the same numbers, and DTensor takes it for granted that they do.
+# What went wrong? `W1` is split along `model`, and not along `batch`. So devices at different positions along `batch` should hold the same numbers, and DTensor assumes that they do.
 # But positions 0 and 1 have the weights of client 0, and positions 2 and 3 have those of client 1. These are two different models, one on each machine.
 #
 # In every step, the all-reduce adds up gradients from both models, and both models are moved by this sum.
 # Since both are moved by the same amount, they stay as far apart as they were at the beginning.
 #
-# So don't trust losses only because all clients print the same ones. Before a long run, train a small version of the model for some steps, also in a single process on virtual CPUs, and compare. Here the very first loss would tell you: 2.81 instead of 2.77.
+# So don't trust losses just because all clients print the same. Before a long run, train a small version of the model for some steps, also in a single process on virtual CPUs, and compare. Here the very first loss would tell you: 2.81 instead of 2.77.
 
 # %% killed-text [markdown]
 # ## One checkpoint for all clients
 #
 # Saving is the second thing that changes. *All* clients call `save`, because TensorFlow waits for all of them there. They save into one folder that all of them see, and it gets *one* checkpoint.
-# In {lesson:failures}, several workers must not save into the same folder, because each of them would write a whole checkpoint. Here each shard is written just once, by one of the devices that hold it. On our mesh, client 0 has both halves of every weight, and it writes them all.
+# In {lesson:failures}, workers couldn't save into one folder, because each would have written a whole checkpoint. Here each shard is written just once, by one of the devices that hold it. On our mesh, client 0 has both halves of every weight, and it writes them all.
 #
 # What is this checkpoint good for when a client dies? The clients save after step 5, and then train on. With `--pause 2` they wait two seconds after each step, and after step 7 we kill client 1:
 
@@ -585,8 +584,8 @@ run("client.py", 2, folder, "--steps", 10, others=wrong)
 #
 # | your case | what you take | what it costs |
 # | :--- | :--- | :--- |
-# | it fits on a device, and all devices are in one machine | `MirroredStrategy`, with `fit` ({lesson:strategies}) or a loop of your own ({lesson:custom_training}) | all wait for the slowest, in each step |
-# | it fits, there are several machines, and they are about equally fast | `MultiWorkerMirroredStrategy` ({lesson:workers}), and what a long run needs ({lesson:failures}) | all wait for the slowest, in each step; and one lost worker ends the run, which then resumes from a checkpoint |
+# | it fits on a device, and all devices are in one machine | `MirroredStrategy`, with `fit` ({lesson:strategies}) or your own loop ({lesson:custom_training}) | all wait for the slowest, in each step |
+# | it fits, there are several machines, and they are about equally fast | `MultiWorkerMirroredStrategy` ({lesson:workers}), and what a long run needs ({lesson:failures}) | all wait for the slowest, in each step; one lost worker ends the run, which then resumes from a checkpoint |
 # | it fits, but workers are often slow, or die | `ParameterServerStrategy` ({lesson:parameter_servers}) | stale gradients, a smaller learning rate, and no two runs alike |
 # | it doesn't fit, but only because of a table of embeddings | `ParameterServerStrategy`, too | stale gradients, a smaller learning rate, and no two runs alike |
 # | it doesn't fit on a device, and there is one machine, whose devices together have room for it | one DTensor mesh in one process ({lesson:splitting_the_model}) | devices exchange activations in the middle of every step; all wait for the slowest |

@@ -5,7 +5,7 @@
 # On four devices, with the same step and the same batch, it reports 0.6.
 # But all the weights are right. Only the number on the screen is wrong.
 #
-# A colleague's step looks almost the same. On four devices, it reports the right loss, but it moves every weight four times too far.
+# A colleague's step looks almost the same. On four devices, it reports the right loss, but moves every weight four times too far.
 #
 # Both mistakes have the same cause. On one device, a step sees the whole batch.
 # On four devices, the step runs four times at once, and each run sees only a quarter of the batch.
@@ -95,8 +95,7 @@ four = mirrored(4)
 # So `train_step` is a replica step, like those in {lesson:custom_training}. But nothing tells it the global batch size. What should it divide by?
 #
 # Your colleague takes the mean over the part. You look it up, and find that Keras has a method for this: `self.compute_loss`.
-# It calls the loss object that you passed to `compile`. That object takes the mean over the part, and divides it by the *number of replicas*.
-# The result is the replica's share of the loss. If all parts are equal, the shares add up to the mean over the batch.
+# It calls the loss object that you passed to `compile`. That object takes the mean over the part, and divides it by the *number of replicas*. This is the replica's share of the loss. If all parts are equal, the shares add up to the mean over the batch.
 #
 # `OwnMean` is your colleague's step, and `ComputeLoss` is yours. They differ in the line below the comment:
 
@@ -181,7 +180,7 @@ picture.report_picture()
 # The optimizer *adds up* the gradients of the replicas, while `fit` takes the *mean* of the losses that they return.
 #
 # Each of your colleague's replicas computes the mean over its part. The mean of these four means is the right loss, but their gradients add up to four times the right gradient.
-# Each of your replicas computes its share of the loss. The gradients add up to the right one, but `fit` takes the mean of the shares, and so divides by four once more.
+# Each of your replicas computes its share of the loss. The gradients add up to the right one, but `fit` takes the mean of the shares, dividing by four again.
 #
 # So the loss on the screen doesn't tell you whether your step is right.
 #
@@ -208,7 +207,7 @@ for strategy in [one, four]:
 # - If they are *exactly* the same names, `fit` reports the values of the metrics, and ignores your numbers.
 # - If not, `fit` reports your numbers: their mean over the replicas, and only for the last batch of the epoch.
 #
-# Every model has at least one metric. Even if you pass none to `compile`, `model.metrics[0]` is a `Mean` with the name `loss`. So `fit` reported this metric, and our step had never fed it anything.
+# Every model has at least one metric. Even if you pass none to `compile`, `model.metrics[0]` is a `Mean` with the name `loss`. So `fit` reported this metric, which our step had never fed.
 #
 # Let's feed it, then. A metric is just what we need: it adds up the values that *all* replicas feed it in *all* batches, and divides by their number.
 #
@@ -244,7 +243,7 @@ check("own_steps-train-step", my_train_step)
 #
 # If you pass an accuracy to `compile`, the names are `loss` and `accuracy`, and you feed both metrics.
 # In a loop over `self.metrics`, give the losses to `loss`, and call `metric.update_state(y, logits)` for any other metric.
-# Then `return self.get_metrics_result()`, which always has the right names. The loss that you report has no penalties in it.
+# Then `return self.get_metrics_result()`, which always has the right names. The loss reported then has no penalties in it.
 #
 # If the last batch has unequal parts, `compute_loss` is slightly off. So is plain `fit`, as you saw in {lesson:strategies}.
 # For the exact step, add up the rows of all replicas with `tf.distribute.get_replica_context().all_reduce("SUM", rows)`, and divide the sum of your own losses by that number.
@@ -295,14 +294,13 @@ print("replica 0", first.numpy().round(2))
 print("replica 1", second.numpy().round(2))
 
 # %% noise-picture [markdown]
-# All six numbers agree. What does that mean for a batch? Here are four examples, and the noise that each of them gets. Each letter is a vector of noise:
+# All six numbers agree. What does that mean for a batch? Here are four examples, and the noise that each gets. A letter is a vector of noise:
 
 # %% noise-drawn
 picture.noise_picture()
 
 # %% noise-why [markdown]
-# On one device, the noise for the whole batch comes from one stream of random numbers. Under a strategy, each replica has a copy of this stream, and reads it from the beginning.
-# With eight replicas, every vector of noise occurs eight times in the batch. `Dropout` works in the same way: all replicas drop the same units.
+# On one device, the noise for the whole batch comes from one stream of random numbers. Under a strategy, each replica has a copy of this stream, and reads it from the start. With eight replicas, every vector occurs eight times in the batch. `Dropout` works in the same way: all replicas drop the same units.
 #
 # You could call `tf.random.normal` in the step instead. In one process, each replica then gets its own noise.
 # But then the noise depends on the number of replicas, and you lose the best test that we know: comparing your step with a run on one device.
@@ -426,7 +424,7 @@ print("divided by 36: off by", about(wrong, 1e-3, 1, digits=1))
 
 # %% pair-read [markdown]
 # With the divisor 71, all weights agree, up to rounding. With 36, the difference is more than a million times as large, so we would have noticed the mistake.
-# This test has a blind spot, though: both runs used the same code. To find mistakes that don't depend on the number of replicas, compare with a step that is written some other way, as in {lesson:custom_training}.
+# This test has a blind spot, though: both runs used the same code. To find mistakes that don't depend on the number of replicas, compare with a step written in another way, as in {lesson:custom_training}.
 #
 # Three steps are far from a trained GAN. Let's take 2,000, with Adam, which may take a minute.
 # Watch the discriminator's loss. If the discriminator couldn't tell fakes from real images at all, and gave both a score of 0, its loss would be $2\ln 2$, or 1.39.
@@ -454,7 +452,7 @@ for number, (batch, noise) in enumerate(batches, start=1):
 
 # %% gather-text [markdown]
 # At first, the discriminator's loss is about 1.6, above 1.39, because the discriminator has learned nothing yet.
-# At step 100, the loss is far below 1.39, and at step 2,000 it still is. So the discriminator tells most fakes from real images, but the generator keeps up with it.
+# At step 100, the loss is far below 1.39, and at step 2,000 it still is. So the discriminator tells most fakes from real images, but the generator keeps up.
 #
 # Let's see what the generator has learned. We give it noise for eleven images. The replicas make six and five of them,
 # and `gather` joins them, in the order of the noise:
@@ -469,7 +467,7 @@ print("gathered      ", fakes.shape)
 image_grid(255 * fakes.numpy()[..., 0], range(1, 12))
 
 # %% gather-read [markdown]
-# The images are grainy, and yours may look different. But they have the outlines of garments, although the generator has never seen a garment. It has only learned what the discriminator doesn't accept.
+# The images are grainy, and yours may look different. But they have the outlines of garments, although the generator has never seen a garment. It has only learned what the discriminator rejects.
 #
 # ## The line that clips gradients
 #
@@ -514,8 +512,7 @@ print("one device  ", step_with(one, whole_gradient, clipping))
 print("two replicas", step_with(two, two_shares, clipping))
 
 # %% clip-apart-read [markdown]
-# The numbers are negative because SGD subtracts the gradient. One device takes a step of norm 1.
-# The two replicas take a step of norm 1.41, in a different direction, because the optimizer clips *before* it adds up:
+# The numbers are negative because SGD subtracts the gradient. One device takes a step of norm 1. Two replicas take one of norm 1.41, in a different direction, because the optimizer clips *before* it adds up:
 
 # %% clip-picture
 picture.clip_picture()
@@ -558,7 +555,7 @@ check("own_steps-clipped", clipped)
 # In float16, a gradient of 0.00000001 is 0, because float16 has no numbers that small. So you multiply the loss by a scale, say 1,000.
 # The gradient becomes 0.00001, which float16 can hold, and is divided by 1,000 again in float32. That is **loss scaling**.
 #
-# But the same scale turns a gradient of 100 into 100,000. The largest number in float16 is 65,504, so what you get is infinity. That is an **overflow**, and it means that the scale was too large.
+# But the same scale turns a gradient of 100 into 100,000. The largest number in float16 is 65,504, so you get infinity. That is an **overflow**, and it means that the scale was too large.
 # Then the optimizer skips the step, and lowers the scale.
 #
 # In Keras, you wrap your optimizer in a `LossScaleOptimizer`. It divides the gradients by the scale, and it skips the step if there was an overflow. Under `compile`, the policy `mixed_float16` wraps it for you.
@@ -614,7 +611,7 @@ print("overflow on replica 1 ", step_with(two, second_infinite, scaled))
 # %% mixed-read [markdown]
 # With the overflow on replica 0, the step is skipped, as on one device, and the weight stays 0. With the overflow on replica 1, SGD subtracts infinity, and the weight becomes −∞.
 #
-# So an overflow on any replica but the first ruins the weights. Suppose there are eight replicas, and each is as likely to overflow as any other. Then Keras catches one bad step in eight, and lets the other seven through.
+# So an overflow on any replica but the first ruins the weights. With eight replicas, each as likely to overflow as any other, Keras catches one bad step in eight, and lets the other seven through.
 #
 # The check is part of Keras, so you can't change it. But you can change the gradients that it sees. If you add them up first, as in Exercise 2, every replica has the overflow, including replica 0.
 # Here, `whole` adds them up, and `step_with` calls it before `apply`:
@@ -707,7 +704,7 @@ lines = {1, 4}
 # %% out-heading [markdown]
 # ## Around the step: checkpoints
 #
-# Your step is complete. But `fit` did two more jobs around it: a callback saved checkpoints, and several steps could run in one call. In a loop of your own, you do both.
+# Your step is complete. But `fit` did two more jobs around it: a callback saved checkpoints, and several steps could run in one call. In your own loop, you do both.
 #
 # A checkpoint holds values, and nothing about strategies, so you can restore it into a model that was built without one.
 # Let's save the generator of our two replicas, with its optimizer, Adam, and restore both on a single device. `assert_consumed` raises an error if a value is left over.
@@ -763,7 +760,7 @@ print("images differ by", about(gap, 0, 1e-5))
 # What does a checkpoint leave out?
 #
 # In a model of Keras 3, `tf.train.Checkpoint` doesn't find the seed and the counter of `Dropout`, and `assert_consumed` says nothing about what was never saved.
-# A program that sets its seed and resumes then repeats the dropout masks that it began with.
+# A program that sets its seed and resumes then repeats its first dropout masks.
 # So name the variable beside the model: `tf.train.Checkpoint(model=model, seed=layer.seed_generator.state.value)`.
 #
 # The numbers of the examples aren't saved either. When you resume, give `enumerate(start=...)` the number of examples that were seen before.
@@ -838,7 +835,7 @@ measure_ways = iterating_explorer.measuring(ways_of, steps=20)
 iterating_explorer.IterationExplorer(measure_ways)
 
 # %% ways-read [markdown]
-# On two cores, we gained the most with steps of 64 images. More than half of their time had gone to Python, which prepared every call and fetched every loss. Steps of 2,048 images take longer, so the same savings hardly showed.
+# On two cores, we gained the most with steps of 64 images. More than half of their time had gone to Python, which prepared every call and fetched every loss. Steps of 2,048 images take longer, so the same saving hardly showed.
 #
 # So try several steps per call if a step takes about a millisecond, or less. If it takes much longer, stay with one.
 # To see where the time of a step goes, write `with tf.profiler.experimental.Profile(folder):` around a few steps, and open the folder in TensorBoard.
@@ -853,7 +850,7 @@ iterating_explorer.IterationExplorer(measure_ways)
 #
 # - A replica step sees a part of the batch. Ask of each line whether it needs the whole batch. If it does, all-reduce first, or do the work in the data, where the batch is still whole.
 # - `fit` averages what `train_step` returns over the replicas, and keeps only the last batch. If you return the names of the metrics, it ignores your numbers. So feed a metric the losses of single examples.
-# - To test a step, compare it with one device: SGD, no dropout, unequal parts, a few steps, all weights equal. If you write the one device's step some other way, the test also finds mistakes that don't depend on the number of replicas.
+# - To test a step, compare it with one device: SGD, no dropout, unequal parts, a few steps, all weights equal. If the single device's step is written another way, the test also finds mistakes that don't depend on the number of replicas.
 #
 # In {lesson:workers}, the replicas run in several processes.
 

@@ -10,7 +10,7 @@
 # This lesson asks: *what if nobody waited?*
 #
 # You'll start a training run in which nobody does. It has a price.
-# While the slow machine computes its gradient, the others go on changing the weights. When the gradient arrives at last, it belongs to weights that have long been replaced. It is applied all the same, and nothing warns you.
+# While the slow machine computes its gradient, the others go on changing the weights. When the gradient arrives, it belongs to weights long since replaced. It is applied all the same, and nothing warns you.
 # So you'll also see what such a gradient does, and choose a learning rate at which it does no harm.
 #
 # **After this lesson you can**
@@ -37,7 +37,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # It has a single weight, `w`, which starts at 8. The loss is $w^2/2$, so the gradient is `w` itself.
 # With a learning rate of 0.5, each update halves `w`: 8, 4, 2, 1, …
 #
-# We make up the time that a gradient takes: worker 0 sleeps for a tenth of a second, and worker 1 for a whole second.
+# We fake the time that a gradient takes: worker 0 sleeps for a tenth of a second, worker 1 for a whole second.
 
 # %% programs-text [markdown]
 # As in {lesson:workers}, a process plays the part of a machine, and each program is a file. The folded cell makes a folder for these files, beside this notebook:
@@ -85,7 +85,7 @@ print(f"seconds {seconds:.3f}", flush=True)
 
 # %% all-reduce-run-text [markdown]
 # `run` starts a program with `Cluster`, waits until it has ended, and returns what its processes printed.
-# Here it starts two workers. A cell that starts processes takes a few seconds, most of them for starting TensorFlow.
+# Here it starts two workers. A cell that starts processes takes a few seconds, mostly to start TensorFlow.
 
 # %% all-reduce-run
 from lessons.strategies.launcher import Cluster
@@ -129,7 +129,7 @@ picture.timelines_picture()
 # %% timelines-read [markdown]
 # With the all-reduce, two seconds give four gradients. If nobody waits, they give twenty-two. But then the gradients come in one by one. Who averages them?
 #
-# ## Each gradient makes an update of its own
+# ## Each gradient makes its own update
 #
 # Nobody has to. A gradient can change `w` as soon as it is there, without waiting for any other.
 # But until now each worker had its own copy of `w`. If each worker updated only its own copy, the two copies would soon differ.
@@ -149,7 +149,7 @@ picture.servers_picture()
 # All processes run the same program, and `TF_CONFIG` tells each of them its job. The coordinator is called `chief`, a worker `worker`, and a server `ps`.
 # Only the coordinator runs a training loop. So the program has to begin by sending the workers and servers elsewhere.
 #
-# Every program from here on has to do that. So we write it once, as a function in a file of its own, `roles.py`, which the programs import.
+# Every program from here on has to do that. So we write it once, as a function in a file, `roles.py`, which the programs import.
 # Workers and servers stay in this function and wait for work. Only the coordinator returns from it:
 
 # %% roles
@@ -251,7 +251,7 @@ def slowly(value):
 # `stale_step.py` begins like `first_step.py`, but its step differs in two ways. The gradient passes through `slowly`. And beside `w`, the server holds a counter, `updates`, to which each push adds 1.
 #
 # The counter shows how late a gradient is. A worker reads it twice: when it pulls `w`, and when it pushes the gradient.
-# Suppose it reads 5 at the pull. At the push it finds 8, and its own update makes it 9. Then three updates came in while the worker was computing. This number is the **staleness** of the gradient, and the step returns it:
+# Suppose it reads 5 at the pull. At the push it finds 8, and its own update makes it 9. Then three updates came in while the worker was computing. This number, which the step returns, is the gradient's **staleness**:
 
 # %% stale-step
 # %%writefile parameter_servers_programs/stale_step.py
@@ -285,7 +285,7 @@ def train_step():
 #
 # In a graph, an operation may run as soon as its inputs are there. Adding 1 to the counter doesn't need the gradient.
 # So without this line, a worker might count its update before it has computed the gradient, and the staleness would be wrong.
-# Further down, the step of a larger model counts its updates, too. Nobody computes a staleness there, so the order doesn't matter.
+# Further down, the step of a larger model counts its updates, too. There the order doesn't matter, since no staleness is computed.
 
 # %% schedule-text [markdown]
 # `asynchronous.py` imports this step. It schedules it 40 times, and waits only at the end.
@@ -349,7 +349,7 @@ picture.weight_picture(done)
 # %% stale-text [markdown]
 # The first fall, to about −4, comes from the gradient that worker 1 had been computing for a whole second. It wasn't wrong: it was right for `w` = 8. But `w` isn't 8 any more.
 #
-# After that, worker 0 brings `w` back towards 0. But worker 1 has already pulled the −4, and its next push throws `w` up to about 2. The push after that throws `w` down to about −1.
+# After that, worker 0 brings `w` back toward 0. But worker 1 has already pulled the −4, and its next push throws `w` up to about 2. The push after that throws `w` down to about −1.
 # Both workers want to halve `w`. But worker 1 subtracts half of what `w` was a second ago.
 #
 # That is the price of not waiting. What do you get for it? Let's count the steps that each worker did. And how many times as long would an all-reduce take for 40 gradients?
@@ -367,7 +367,7 @@ times = about(with_all_reduce / without, 1.2, 8, digits=1)
 print("the all-reduce takes", times, "times as long")
 
 # %% counted-read [markdown]
-# You get a much faster run. Whenever we tried it, worker 1 did four to eight of the 40 steps, and worker 0 did all the others. With an all-reduce, each worker would do twenty, and the 40 gradients would take three or four times as long.
+# You get a much faster run. Whenever we tried it, worker 1 did four to eight of the 40 steps, and worker 0 the rest. With an all-reduce, each worker would do twenty, and the 40 gradients would take three or four times as long.
 # At best, they would take about five times as long: in the two timelines above, two seconds give 4 gradients or 22. But pulls and pushes also take time, and here all the processes share the cores of one machine.
 #
 # Now let's look at the price again. How many updates come in while worker 1 computes one gradient? The cell prints the largest staleness of our run, and draws the ideal case, in which pulls and pushes take no time:
@@ -387,20 +387,19 @@ picture.staleness_picture()
 # %% how-stale-text [markdown]
 # ## How stale may a gradient be?
 #
-# In our run, the stale gradients did no lasting harm: `w` always came back to 0. But only the few gradients of worker 1 were really stale, and worker 0 had time to repair what they did. What happens if *every* gradient is stale?
+# In our run, the stale gradients did no lasting harm: `w` always came back to 0. But only the few gradients of worker 1 were really stale, and worker 0 had time to repair what they did. What if *every* gradient is stale?
 #
-# Let's leave the cluster for a moment, and compute it. Each part of the picture shows 30 updates of `w`, with our learning rate of 0.5. Within one part, all gradients have the same staleness.
-# A staleness of 3, for example, means that each update subtracts half of what `w` was three updates ago:
+# Let's leave the cluster for a moment, and compute it. Each part of the picture shows 30 updates of `w`, with our learning rate of 0.5. In each part, all gradients have the same staleness. With a staleness of 3, for example, each update subtracts half of what `w` was three updates ago:
 
 # %% swings-picture
 picture.swings_picture()
 
 # %% swings-picture-read [markdown]
 # With a staleness of 0, `w` goes straight to 0. With 1, it overshoots a little, but soon comes to rest at 0.
-# With 3, it overshoots, comes back, and overshoots still further in the other direction. It never comes to rest: the training *diverges*. With 7, it diverges faster.
+# With 3, it overshoots, comes back, and overshoots still further in the other direction. It never comes to rest: training *diverges*. With 7, it diverges faster.
 #
 # Does a smaller learning rate help? We make 60 updates with each of two rates, and print how far from 0 `w` is at the end.
-# As `w` may be on its way from one side to the other just then, we take its largest distance in the last ten updates:
+# Since `w` may be passing through 0 just then, we take its largest distance in the last ten updates:
 
 # %% ages
 def add_update(history, rate, staleness):
@@ -445,7 +444,7 @@ for staleness in (0, 1, 3, 7, 15):
 #
 # Now the rate. An all-reduce averages $n$ gradients and makes a single update. Parameter servers make $n$ updates out of the same $n$ gradients, and each of them is about as large as that single one.
 # So they move the weights about $n$ times as far. To make up for that, divide the learning rate by $n$ as a first try.
-# For our `w` and sixteen workers that is 0.5/16, or about 0.03. In the table, the rate 0.1 got nowhere at a staleness of 15. With 0.03 we stay well below it.
+# For our `w` and sixteen workers that is 0.5/16, or about 0.03. In the table, the rate 0.1 got nowhere at a staleness of 15. 0.03 is well below that.
 #
 # ## Back to Monday
 #
@@ -477,7 +476,7 @@ picture.monday_picture(too_large, divided)
 # With the rate 0.5, the run is lost after a tenth of a second. All fifteen fast workers have pulled 8, and each of them subtracts 4, so `w` is 8 − 15 · 4 = −52. From there it gets worse and worse. And the slow worker hasn't pushed anything yet!
 #
 # With the rate 0.5/16, `w` is practically 0 before the first second is over. Then the slow worker pushes its gradient of 8, and `w` falls by 8 · 0.5/16 = 0.25. Before the next second is over, the fast workers have brought it back to 0.
-# If every gradient had a staleness of 150, this rate would be too large, too. But only one in 151 has, and the 150 others make up for its push.
+# If every gradient had a staleness of 150, this rate would be too large, too. But only one in 151 does, and the 150 others make up for it.
 # With an all-reduce, `w` is at 4 after one second, and still at 1 after three.
 #
 # So with the right learning rate, the slow machine neither holds up the others nor does lasting harm.
@@ -503,9 +502,7 @@ picture.monday_picture(too_large, divided)
 # | `train_step.py` | the step that a worker takes |
 # | `coordinator.py` | the epochs and the checkpoints; this file is started |
 #
-# We begin with `run_epoch.py`. The coordinator alone calls for a checkpoint. Each server then writes its own variables into the folder.
-# So on several machines, the servers need to see this folder, too. Take a shared file system.
-# If steps were still running, a server might write one variable before an update, and the next one after it.
+# We begin with `run_epoch.py`. The coordinator alone calls for a checkpoint. Each server then writes its own variables into the folder, so on several machines it must be on a shared file system. If steps were still running, a server might write one variable before an update, and the next one after it.
 # So there is some waiting after all: before it saves, the coordinator waits until the last step of the epoch is done.
 #
 # **Exercise 1.** Write `run_epoch(coordinator, train_step, iterator, num_steps, save)`.
@@ -684,8 +681,7 @@ def train_step(iterator):
 # It is different for a table of embeddings. `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. Parameter servers are at their best with such tables.
 #
 # The last file, `coordinator.py`, has the loop. For each epoch it calls your `run_epoch`, which saves at the end.
-# The loop also gives every worker an iterator of its own: `create_per_worker_dataset(batches)` makes the dataset of `batches` on each worker.
-# So each worker goes through *all* the examples, in an order of its own. The examples aren't shared out, so an epoch isn't one pass over the data. Ours is simply five steps.
+# The loop also gives every worker its own iterator: `create_per_worker_dataset(batches)` makes the dataset of `batches` on each worker. So each worker goes through *all* the examples, in its own order. The examples aren't shared out, so an epoch isn't one pass over the data. Ours is simply five steps.
 # (If you need one pass, schedule each step with the number of its batch, and let the step pick the examples.)
 
 # %% coordinator
@@ -863,7 +859,7 @@ for task in ("worker 0", "worker 1"):
 print("steps done in epoch 2:", about(steps, 6, 9, digits=1))
 
 # %% worker-given [markdown]
-# They did more than five. The extra steps were those from before the kill, and all that they had changed was lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was lost as well: the new coordinator made new variables there, and restored the checkpoint into them.
+# They did more than five. The extra steps were from before the kill, and all their changes were lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was lost as well: the new coordinator made new variables there, and restored the checkpoint into them.
 # (The old variables stay in the server's memory until it ends. If you restart the coordinator often, restart the servers too.)
 # So we lost the part of epoch 2 that was done before the kill, and nothing else.
 #
@@ -945,7 +941,7 @@ for task in ("worker 0", "worker 1"):
 # ## Can Keras use parameter servers?
 #
 # That depends on the version. We tried it with a model of two dense layers.
-# In the loops of our own, only one step ran at a time. Then no gradient is stale, and the result can be compared with one device:
+# In our own loops, only one step ran at a time, so no gradient is stale, and the result can be compared with one device:
 
 # %% keras-table tags=["known"]
 from course_lib import measured

@@ -9,9 +9,7 @@
 # There was no error. The cause is a single review, the last of 4,097.
 # Leave it out, and the `nan` is gone. But the weights still aren't those of one device, and now nothing tells you.
 #
-# In this lesson, you reproduce this run, find out what goes wrong in it, and repair it. One question runs through all of it:
-# *under `fit` on several devices, are the numbers still right?*
-# "Right" means: the same as on one device, up to rounding.
+# In this lesson, you reproduce this run, find out what goes wrong in it, and repair it. One question runs through it: *under `fit` on several devices, are the numbers still right?* "Right" means the same as on one device, up to rounding.
 #
 # **After this lesson you can**
 #
@@ -104,10 +102,10 @@ print("accuracy", about(log.history["accuracy"][0], 0.74, 0.79))
 #
 # On a machine with GPUs, `tf.distribute.MirroredStrategy()` takes all of them, so you make no devices and name none.
 # Here, `setup(devices=8)` in the first cell split one processor into eight virtual devices.
-# In a program of your own, `tf.config.set_logical_device_configuration` does that. Call it before TensorFlow first uses its devices.
+# In your own program, `tf.config.set_logical_device_configuration` does that. Call it before TensorFlow first uses its devices.
 #
 # `to_one`, from the folded cell, is a `ReductionToOneDevice`: it lets one device do all the adding up.
-# Without it, several strategies on CPUs can mix up their data, and the checks of the exercises make strategies, too. On GPUs, leave it out.
+# Without it, several strategies on CPUs can mix up their data, and the exercises' checks make more strategies. On GPUs, leave it out.
 #
 # Two devices aren't faster here. In {lesson:faster}, on a machine with two cores, eight virtual devices were slower than one with batches of 64 reviews, and 1.5 times as fast with batches of 16,384.
 
@@ -246,13 +244,13 @@ print("after ", *copies_of(weight, mirrored))
 
 # %% copies-read [markdown]
 # Your program sees one variable, a `MirroredVariable`. Behind it there are two copies, and both have gone from 0 to 0.75.
-# Neither replica's own numbers would have taken the weight there. It is exactly where one device goes with all four!
+# Neither replica's own numbers would have taken the weight there. One device goes exactly there with all four!
 #
 # The replicas did this with an all-reduce. It added up their gradients, and gave the sum to both. Then both made the same update.
 #
 # Why does the sum lead to 0.75? Each replica computes the mean loss over its part, and Keras divides that by the number of replicas, here 2.
 # This halves each gradient, and half of 0.25 plus half of 1.25 is 0.75.
-# (Keras does so with its own losses. A loss function of yours that returns a single number isn't divided. Its step would go to 1.5, so return one loss for each example.)
+# (Keras does so with its own losses. A loss function of yours that returns a single number isn't divided, and the weight would go to 1.5. So return one loss for each example.)
 #
 # Here is the whole step, from top to bottom. A gradient has the color of the examples that it comes from.
 # Stripes mark a partial sum, which still has to be added to the others. Below the all-reduce, both replicas hold the same:
@@ -263,7 +261,7 @@ from lessons.strategies.strategies import picture
 picture.step_picture()
 
 # %% all-reduce-text [markdown]
-# So the sum of the gradients reaches both replicas. What if one of the gradients is `nan`? Let's try that with an all-reduce of our own.
+# So the sum of the gradients reaches both replicas. What if one of the gradients is `nan`? Let's try that with our own all-reduce.
 #
 # `mirrored.run(function)` calls a function on every replica. Inside the function, `get_replica_context()` gives you the replica's number, and an `all_reduce`.
 # The replicas bring the gradients 2 and 3 first, then 2 and `nan`:
@@ -303,7 +301,7 @@ for variable in two_device_model.layers[1].variables:
 picture.death_picture()
 
 # %% death-read [markdown]
-# So the sum that lets two devices train as one has killed both of them.
+# So the sum that lets two devices train as one has killed both.
 # `beta`, the shift, has survived: its gradient is a plain sum over the rows, and a sum over no rows is 0.
 #
 # `moving_mean` and `moving_variance`, the moving averages, are `nan` on replica 1 *only*.
@@ -313,7 +311,7 @@ picture.death_picture()
 # %% last-given [markdown]
 # ## Without batch normalization
 #
-# Without batch normalization, an empty part causes no `nan`: a loss of Keras over no examples is 0, so the gradient is 0, too. Is the last update right, then?
+# Without batch normalization, an empty part causes no `nan`: a Keras loss over no examples is 0, and so is the gradient. Is the last update right, then?
 #
 # Let's train the linear model on five examples, in batches of four. As before, replica 0 gets the last example, and replica 1 gets nothing.
 # And as before, each replica takes the mean loss over *its own part*, and Keras divides that by the number of replicas.
@@ -421,7 +419,7 @@ check("strategies-by-hand", replica_step)
 #
 # Your step is right however the batch is split. `fit` is right only if the parts are equal. So under `fit`, *give every replica the same number of examples in every step:*
 #
-# - Choose a `batch_size` that can be divided by the number of replicas, and leave out the last batch if it isn't full.
+# - Choose a `batch_size` that the number of replicas divides, and leave out the last batch if it isn't full.
 # - With a dataset, write `dataset.shuffle(n).batch(64, drop_remainder=True)`, in this order. Then each epoch leaves out different examples.
 # - With arrays, cut them before you call `fit`. Then all epochs leave out the same examples.
 # - To *compare* with one device, don't shuffle the dataset. Even with a seed, its order under `fit` can differ between one device and two replicas.
@@ -483,7 +481,7 @@ for row in (0, 1):
     print("liked", about(liked, -0.1, 0.4))
 
 # %% twice-read [markdown]
-# One model, one review, two answers! In row 0 the model says that the reviewer disliked the film, and in row 1 that they liked it.
+# One model, one review, two answers! In row 0, the model says that the reviewer disliked the film, in row 1 that they liked it.
 #
 # You saw such twins in {lesson:coupled_rows}, but that model was made to produce them. How common are they in a model that was really trained?
 # We give it 200 reviews, each of them twice, and count those with two different verdicts:
@@ -496,7 +494,7 @@ disagree = verdicts[0::2] != verdicts[1::2]  # the two of a review
 print("two verdicts:", about(disagree.sum(), 3, 25), "of 200")
 
 # %% verdicts-read [markdown]
-# That is one review in twenty. Their verdict depends on which replica gets them: `predict` shares its batches, too, so of each pair, one row goes to each replica.
+# That is one review in twenty. The verdict depends on which replica gets them: `predict` splits its batches, too, so each replica gets one row of each pair.
 #
 # A replica answers with its own copies of the variables, so some of these copies must differ.
 # The dead model has shown which ones can: the moving averages. Let's compare the two copies of `moving_mean`:
@@ -516,7 +514,7 @@ print("apart by ", about(apart(unsynced), 0.002, 0.03))
 # %% drift-read [markdown]
 # The largest difference is a fifth of the mean size of these numbers. `get_weights` can't show it, because it returns only the copy of replica 0. A saved file holds only that copy, too.
 #
-# Why do the copies differ? As you know from {lesson:coupled_rows}, batch normalization of Keras takes the mean and the variance of a device's own rows.
+# Why do the copies differ? As you know from {lesson:coupled_rows}, Keras's batch normalization takes the mean and the variance of a device's own rows.
 # Let's do that with our four numbers: first on one device, and then in the parts of the two replicas.
 
 
@@ -543,8 +541,7 @@ print("replica 1 ", normalized(numbers[2:]))
 picture.normalization_picture()
 
 # %% synchronized-text [markdown]
-# At the top is one device, with a mean of 2.5. In the middle, each replica has a mean of its own.
-# At the bottom is `synchronized=True`: the replicas add up the sums of their rows, and those of the squares. So both have the mean and the variance of the whole batch.
+# At the top is one device, with a mean of 2.5. In the middle, each replica has its own mean. At the bottom is `synchronized=True`: the replicas add up their sums of rows and of squares. So both have the mean and the variance of the whole batch.
 #
 # Let's train our network once more, now with this argument:
 
@@ -580,10 +577,10 @@ print(f"apart by {apart(synced):.4f}")
 # | in your program | what each replica does alone | what helps |
 # | :--- | :--- | :--- |
 # | `BatchNormalization()` | normalizes its own rows, and keeps its own moving averages | `synchronized=True` |
-# | a mask, as of padded texts: `Masking`, `Embedding(mask_zero=True)` | divides its loss by the number of its own time steps that aren't masked | a custom training loop that divides by their number in the global batch |
+# | a mask, as of padded text: `Masking`, `Embedding(mask_zero=True)` | divides its loss by the number of its own time steps that aren't masked | a custom training loop that divides by their number in the global batch |
 # | a loss function of your own that returns a single number | takes the mean over its own part, which nobody divides by the number of replicas | return one loss for each example |
 # | `clipnorm`, `clipvalue` or `global_clipnorm` of an optimizer | clips its own gradient, before the sum | a custom training loop that clips the sum, or tf_keras (Keras 2), which does |
-# | `Dropout` | chooses the units to drop, and all replicas choose alike: the first row of each replica loses the same units | tf_keras, in which each replica chooses others |
+# | `Dropout` | drops units, the same on all replicas: the first row of each replica loses the same units | tf_keras, in which each replica chooses others |
 #
 # With a mask, equal parts don't help: `fit` and `evaluate` even report a wrong loss. You write a *custom training loop* in {lesson:custom_training}.
 #
@@ -710,7 +707,7 @@ picture.strategies_picture()
 picture.timelines_picture()
 
 # %% timelines-read [markdown]
-# If nobody waits, the six gradients are done sooner. But each of them makes an update of its own, so the numbers aren't those of one device any more.
+# If nobody waits, the six gradients are done sooner. But each of them makes a separate update, so the numbers aren't those of one device.
 #
 # Look at the steps in red frames. While device 0 computes its second step, device 1 changes the variables twice.
 # So when device 0 sends its gradient, that gradient is **stale**: it was computed from weights that have changed since.
@@ -725,7 +722,7 @@ from lessons.strategies.strategies.explorer import StrategyExplorer
 StrategyExplorer()
 
 # %% table-text [markdown]
-# It gives you `MultiWorkerMirroredStrategy`, and warns you that `fit` of Keras 3 fails under it. So the program that it shows has a training loop of its own.
+# It gives you `MultiWorkerMirroredStrategy`, and warns you that `fit` of Keras 3 fails under it. So the program that it shows has a custom training loop.
 #
 # And what about the others? We tried all strategies except `TPUStrategy`, since we have no TPU, on an easy case: two dense layers and full batches.
 # "Equals one device" means that losses and weights match those of one device, up to rounding:

@@ -5,10 +5,9 @@
 # In the morning both have finished. Both losses have fallen, and they are even equal.
 # You report that two machines trained one model.
 #
-# The two machines never talked to each other. In the settings of the cluster somebody had written `clusters` instead of `cluster`,
-# so each machine trained alone, on all the data. You paid for two machines and got the work of one.
+# The two machines never talked to each other. In the cluster's settings somebody had written `clusters` instead of `cluster`, so each machine trained alone, on all the data. You paid for two machines and got the work of one.
 #
-# In this lesson you let two processes train together, and ask one question all the way: *is this still the training step of a single process?* Half of the answer lies in who gets which example.
+# In this lesson you let two processes train together, and keep asking one question: *is this still the training step of a single process?* Half of the answer lies in who gets which example.
 #
 # **After this lesson you can**
 #
@@ -49,7 +48,7 @@ for name in [*names, "rules", "blocks", "one_file"]:
     (programs / f"{name}.py").touch()
 
 # %% start-text [markdown]
-# Here is the beginning of the program. It creates the strategy, and prints its own number and how many workers there are. (Here, each worker is one replica.) The two options say how long to train, and on how many examples:
+# Here is the beginning of the program. It creates the strategy, and prints its own number and how many workers there are. (Here, each worker is one replica.) Two options say how long to train, and on how many examples:
 
 # %% start
 # %%writefile workers_programs/start.py
@@ -103,7 +102,7 @@ run(2, "start.py")
 # %% meet-read [markdown]
 # The two processes found each other: 0 of 2, and 1 of 2.
 #
-# The program must make the strategy before it uses anything else of TensorFlow. After a tensor, a model or a dataset it's too late: `RuntimeError: Collective ops must be configured at program startup`. A notebook creates one of these almost at once. So the training here lives in a program of its own, not in the cells.
+# The program must make the strategy before it uses anything else of TensorFlow. After a tensor, a model or a dataset it's too late: `RuntimeError: Collective ops must be configured at program startup`. A notebook creates one of these almost at once. So the training here lives in a separate program, not in the cells.
 
 # %% note-terminals [markdown]
 # How do I start them by hand?
@@ -125,7 +124,7 @@ run(2, "start.py")
 # ## One step on two workers
 #
 # Now let's train, on a task as small as can be: 96 patterns of 64 random numbers, of four kinds.
-# A pattern of kind 0 has 4 added to its first number, one of kind 1 to its second, and so on. A network with one hidden layer has to tell the kinds apart.
+# A pattern of kind 0 has 4 added to its first number, kind 1 to its second, and so on. A network with one hidden layer has to tell the kinds apart.
 # A global batch has 32 examples, so an epoch has three steps.
 #
 # Every worker runs these lines, so every worker makes *all* the examples and, in the strategy's scope, its own copy of the model.
@@ -158,7 +157,7 @@ with strategy.scope():
 # With a single worker it runs, so a trial with one shows nothing. {Lesson:strategies} has the table of what works.
 
 # %% data-text [markdown]
-# The pipeline shuffles the examples anew in each epoch. Its seed depends on nothing but the epoch, so all workers find the same order.
+# The pipeline shuffles the examples anew in each epoch. Its seed depends only on the epoch, so all workers get the same order.
 # `batch` makes *global* batches, and `AutoShardPolicy.DATA` lets each worker keep its part of every batch.
 # (Further down you compare this with the other ways to split them.)
 
@@ -202,7 +201,7 @@ def train_step(x, y):
     return loss, examples, mine
 
 # %% loop-text [markdown]
-# The loop counts the steps. From that count, `divmod` gives the epoch, and `at`, the number of batches of this epoch that are done. Here `at` is always 0 and `skip` does nothing, but in {lesson:failures} a run is resumed in mid-epoch. `mine` holds the number of examples that this worker alone got:
+# The loop counts the steps. `divmod` turns that count into the epoch and `at`, the number of batches already done in this epoch. Here `at` is always 0 and `skip` does nothing, but in {lesson:failures} a run is resumed in mid-epoch. `mine` holds the number of examples that this worker alone got:
 
 # %% loop
 # %%writefile workers_programs/loop.py
@@ -261,8 +260,7 @@ print("largest difference from alone:", about(gap, 0, 1e-6))
 
 # %% equal-read [markdown]
 # The two workers print the same loss, because it's the sum over both; the program wrote nine decimals, and all of them agree.
-# A process that is alone adds up the 32 losses in a different order, and rounds a little differently.
-# So with these batches, it is the same step.
+# A process alone adds up the 32 losses in a different order, and rounds a little differently. So with these batches, it is the same step.
 #
 # ## The mistake that trains
 #
@@ -320,7 +318,7 @@ ClusterExplorer(workers=2, servers=0, task="worker 0", chief=False)
 #
 # Every worker makes the same `tf.data` pipeline. `experimental_distribute_dataset` then decides which examples this worker gets. (`tf.data` calls that *sharding*.) A *policy* tells it how. The three main ones are:
 #
-# - `FILE`: each worker reads files of its own.
+# - `FILE`: each worker reads its own files.
 # - `DATA`: each worker reads everything, and keeps its part of each batch.
 # - `OFF`: each worker gets everything.
 #
@@ -376,7 +374,7 @@ for worker_0, worker_1 in received.received_examples("FILE").batches:
 reveal("workers-file", tuple(numbers))
 
 # %% file-why [markdown]
-# Here is `FILE` as a picture. Each row, with a color of its own, is a global batch. A worker has one replica here, so *replica 1* is worker 1:
+# Here is `FILE` as a picture. Each row, in its own color, is a global batch. A worker has one replica here, so *replica 1* is worker 1:
 
 # %% received-file
 received.received_examples("FILE")
@@ -394,14 +392,14 @@ received.received_examples("DATA")
 # The price: each worker reads everything, and throws away what belongs to the others. With large data, you would rather have `FILE`.
 #
 # Note that `DATA` cuts by *position*: worker 1 keeps the second half of each batch, whatever is in it.
-# If each worker shuffled with a seed of its own, some examples would come twice and others never. Last, `OFF`:
+# If each worker shuffled with its own seed, some examples would come twice and others never. Last, `OFF`:
 
 # %% received-off
 received.received_examples("OFF")
 
 # %% received-off-read [markdown]
 # Everything twice! With `OFF` an epoch has twice as many steps, and every global batch has just two different examples, each of them twice.
-# Use `OFF` if each worker shuffles in an order of its own, or if you have split the data already.
+# Use `OFF` if each worker shuffles in its own order, or if you have split the data already.
 #
 # If you choose nothing, the policy is `AUTO`: `FILE` if TensorFlow finds files in the pipeline, otherwise `DATA`.
 # That sounds reasonable. What does it do if you have *one* file and two workers?
@@ -435,7 +433,7 @@ end = log.index("[[", start)
 print(textwrap.fill(log[start:end], 72))
 
 # %% one-file-read [markdown]
-# `AUTO` does *not* fall back to `DATA`. Worker 0 says what is wrong, and how to cure it: `DATA`, or more files. (The message asks for more files than workers, but as many are enough.)
+# `AUTO` does *not* fall back to `DATA`. Worker 0 says what is wrong, and how to cure it: `DATA`, or more files. (The message asks for more files than workers; as many will do.)
 #
 # But look at worker 1. It fails with an `UnavailableError`. Its log, which isn't shown here, says `Socket closed`, and not a word about files.
 # Whoever reads that log first will look for a fault in the network. When a cluster fails, read the logs of *all* workers, and look for the one that names a cause in your program.
@@ -444,7 +442,7 @@ print(textwrap.fill(log[start:end], 72))
 # And if the files, or the workers, don't divide evenly?
 #
 # With `FILE`, four files on three workers give them 8, 4 and 4 examples. Nothing is lost: when two workers have finished, they get empty parts.
-# But from then on they have nothing to do, and the batches are smaller. Write files of equal size, and make their number a multiple of the number of workers.
+# But then they have nothing to do, and the batches are smaller. Write files of equal size, and make their number a multiple of the number of workers.
 #
 # With `DATA`, the size of a part is the batch size divided by the number of replicas, rounded up.
 # Of a batch of 4, three workers get 2, 2 and 0 examples, *in every step*: the third worker never does anything.
@@ -501,11 +499,11 @@ check("workers-pipeline", worker_batches)
 # %% odd-text [markdown]
 # ## Five examples too many
 #
-# The program was right for 96 examples, in batches of 32. 96 divides evenly. You have 101: what becomes of the five that are left?
+# The program was right for 96 examples, in batches of 32. 96 divides evenly. You have 101. What becomes of the five left over?
 # In {lesson:custom_training}, you counted the examples of a last, smaller batch, and divided by their number. Our program always divides by 32, however many examples there are.
 # How wrong is it, and would you notice?
 #
-# A run of the same program with one worker can't tell you, because it makes the same mistake. So let's ask somebody who knows nothing of our step: `fit`, with the same model and the same batches. It runs on one device, where nothing is split. We call it once for each batch, so that it reports the mean loss of that batch:
+# A run of the same program with one worker can't tell you, because it makes the same mistake. So let's ask something that knows nothing of our step: `fit`, with the same model and batches, on one device, where nothing is split. We call it once for each batch, so that it reports the mean loss of that batch:
 
 # %% fit
 import numpy as np
@@ -571,7 +569,7 @@ reveal("workers-last", round(by_fit[4] / before[4], 1))
 odd
 
 # %% blind-text [markdown]
-# Look at step 4: the loss falls from 1.79 to 0.18. That looks like progress. Now let's hold it up to `fit`, and to a single worker:
+# Look at step 4: the loss falls from 1.79 to 0.18. That looks like progress. Now let's compare it with `fit`, and a single worker:
 
 # %% blind
 single = run(1, "first.py", *eight)["worker 0"].losses
@@ -586,7 +584,7 @@ for step, mean in by_fit.items():
 # (Adam hides a part of that. Under SGD the whole update would be 6.4 times too small.)
 # From step 5 on, the weights of the program are no longer those of `fit`.
 #
-# And look at the column in the middle. Alone, the same program divides by 32 as well, and prints the same 0.18. So if the code makes the same mistake on one machine, a run on one machine can't reveal it. To prove a step, compare it with what you intended, computed some other way.
+# And look at the column in the middle. Alone, the same program divides by 32 as well, and prints the same 0.18. So if the code makes the same mistake on one machine, a run on one machine can't reveal it. To prove a step, compare it with what you intended, computed another way.
 #
 # **Exercise 2.** Write `replica_loss(losses)`, so that the step is right for any batch, on any number of replicas.
 #
@@ -785,8 +783,7 @@ run_misspelled("workers.py", *expect)
 # What if each machine has several GPUs?
 #
 # Then every GPU is a replica, and `num_replicas_in_sync` is machines times GPUs. That's the number behind *of* in the first line, and the one to give to `--replicas`.
-# A worker splits its part of a batch among its GPUs. If you split the data yourself, a worker with four GPUs takes four of your batches in each step.
-# The program need not change: `mine` adds up the parts of all replicas of this worker.
+# A worker splits its part of a batch among its GPUs. If you split the data yourself, a worker with four GPUs takes four of your batches in each step. The program needn't change: `mine` adds up all replicas of this worker.
 #
 # How the workers exchange is an option of the strategy. Without it, TensorFlow chooses (`AUTO`):
 #
