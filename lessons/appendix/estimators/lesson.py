@@ -3,21 +3,21 @@
 #
 # You have inherited a training script from 2019, and today's TensorFlow answers
 # `module 'tensorflow' has no attribute 'estimator'`.
-# It is forty lines long, and every line has a successor. So you translate line by line, and after half an hour it runs, first time.
+# It is forty lines long, and every line has a successor. So you translate line by line, and after half an hour it runs.
 #
 # Are you done? On eight GPUs the translation learns from fewer examples than the old program did, and nothing says so.
 # If the old one had a `model_fn`, the new one may take larger steps.
-# Nor can you trust the old log that you would compare it with. The one below begins with `loss = 2.0`, for a model whose first loss is exactly 1.
+# Nor can you trust the old log to compare it with. The one below begins with `loss = 2.0`, for a model whose first loss is exactly 1.
 # None of this raises an error.
 #
-# All three come from one thing. Somewhere between the batch and the weights, something has to be multiplied or divided by the number of replicas. An Estimator does that in different places from today's TensorFlow.
+# All three come from one thing. Somewhere between the batch and the weights, something has to be multiplied or divided by the number of replicas. An Estimator does that in other places than today's TensorFlow.
 # So one question runs through this appendix: *I have a program with Estimators. How do I get off them, and keep its numbers?*
 # The best way to find out is to run the old program once more, beside the new one.
 #
 # **After this appendix you can**
 #
 # - read a distributed Estimator and its log, and work out how many examples it trains on;
-# - write the same training with Keras, or with a loop of your own, and get the same weights;
+# - write the same training with Keras, or with your own loop, and get the same weights;
 # - bring the trained weights with you.
 #
 # **Time:** 35 minutes.
@@ -93,7 +93,7 @@ def train_with_log(estimator, input_fn):
 
 # %% old-text [markdown]
 # Our old program trains a line, $y = wx + b$, which starts from $w = b = 0$.
-# Its example is simple enough to work out in your head: all of the 1,000 examples are alike. $x$ is 1, and the line should predict 1.
+# Its data are simple enough to work out in your head: all 1,000 examples are alike. $x$ is 1, and the line should predict 1.
 
 
 # %% old-data
@@ -104,7 +104,7 @@ def input_fn():
 
 
 # %% old-model-text [markdown]
-# And this is the Estimator. We write it as a function, because we'll need a fresh one now and then:
+# And this is the Estimator. We write it as a function, because we'll need several:
 
 
 # %% old
@@ -136,7 +136,7 @@ def linear_regressor():
 # - The Estimator brings the model. `LinearRegressor` is a *pre-made* one.
 #
 # Each call to `train` or `evaluate` builds the model from scratch, under its own strategy, and loads the newest checkpoint in `model_dir`.
-# That is why you see no `scope()`, and why each of our Estimators gets a new folder: in an old one it would go on where the last one stopped.
+# That is why you see no `scope()`, and why each of our Estimators gets a new folder: in an old one, it would resume where the last one stopped.
 #
 # Let's train for ten steps:
 
@@ -149,15 +149,14 @@ print(f"weight {weight.item():.3f}")
 print(f"loss   {metrics['loss']:.3f}")
 
 # %% old-train-read [markdown]
-# Leave the first line for a moment. Are the weight and the loss right?
-# At first the line predicts 0, so its error is 1. The gradient of the squared error is twice the error, for $w$ and $b$ alike.
-# So each step moves both $w$ and $b$ by 0.02 · 2, or 4 %, of the error. Together they close 8 % of it.
+# Leave the log's line for a moment. Are the weight and the loss right? At first our model predicts 0, so its error is 1. The gradient of the squared error is twice the error, for $w$ and $b$ alike.
+# So each step moves both $w$ and $b$ by 0.02 · 2, or 4 %, of the error. Together they close 8 %.
 # After ten steps $0.92^{10} = 0.434$ of the error is left. So the loss is $0.434^2 = 0.189$.
 # And the weight is half of $1 - 0.434$, which is 0.283. Both agree.
 #
 # Now look at the first line. It is from the log, written before the first step. The error is 1, so the loss is $1^2 = 1$. But the log says 2.0.
 #
-# The training is right, and its log is wrong by a factor of two. We'll come back to where that factor comes from.
+# The training is right, and its log is wrong by a factor of two. We'll come back to that.
 
 # %% new-text [markdown]
 # ## Line by line
@@ -217,7 +216,7 @@ new.fit(examples.batch(10), verbose=0)
 print("fit:      ", new.optimizer.iterations.numpy(), "steps")
 
 # %% until-the-end-why [markdown]
-# The Estimator takes 50 steps, and `fit` takes 100. In one step the Estimator uses up *two* batches, because each replica takes one of its own. `fit` takes one batch, and the replicas share it:
+# The Estimator takes 50 steps, and `fit` takes 100. In one step the Estimator uses up *two* batches, because each replica takes one. `fit` takes one batch, and the replicas share it:
 #
 # | in one step | replica 0 | replica 1 | together |
 # | --- | ---: | ---: | ---: |
@@ -250,8 +249,7 @@ bias = old.get_variable_value("linear/linear_model/bias_weights")
 print(f"weight {weight.item():.3f}, bias {bias.item():.3f}")
 
 # %% ported-given [markdown]
-# The true line is $3x + 2$, and 25 steps are too few to get there. No matter: we don't ask for the true line.
-# If a translation sees the same examples in the same steps, it must end at *these two numbers*.
+# The true line is $3x + 2$, and 25 steps are too few to get there. No matter. If a translation sees the same examples in the same steps, it must end at *these two numbers*.
 #
 # **Exercise.** Write `ported(strategy, x, y, steps)`: train the line with Keras, under the given strategy,
 # on the same examples in each step as the old program, and return the trained model.
@@ -282,7 +280,7 @@ check("estimators-ported", ported)
 # With the 300 examples, the solution gives 0.980 and 1.407: the old program's weight and bias.
 
 # %% note-end [markdown]
-# What if the data don't come out even?
+# What if the data don't divide evenly?
 #
 # An Estimator stops when a replica finds no batch. 250 examples in batches of 10 are 25 batches: on two replicas it took 12 steps, and dropped the last batch.
 # `fit`, with `batch(20)`, takes 13 steps, the last with 10 examples. With `batch(20, drop_remainder=True)` it takes 12, as the Estimator did.
@@ -370,11 +368,11 @@ print("own loop, tf.reduce_mean")
 print(f"weight {train_own_loop(tf.reduce_mean):.3f}")
 
 # %% own-mean-why [markdown]
-# The weight is larger: 0.413. The optimizer added up the gradients of two replicas, although each of them was a mean over ten examples already. That makes the gradient twice what it was, so each step closes 16 % of the error, and the weight is $(1 - 0.84^{10})/2 = 0.413$.
+# The weight is larger: 0.413. The optimizer added up the gradients of two replicas, each already a mean over ten examples. That makes the gradient twice what it was, so each step closes 16 % of the error, and the weight is $(1 - 0.84^{10})/2 = 0.413$.
 # You wouldn't complain about a loss that falls faster. But with more replicas, or a larger learning rate, such a run blows up.
 #
 # Who divided by two in the `model_fn`? Not your code, and not the optimizer by itself. While an Estimator trains, it sets a switch. With that switch on, a TensorFlow 1 optimizer (`tf.compat.v1.train`) divides the loss by the number of replicas before taking gradients.
-# In a loop of your own, nothing sets that switch, whatever optimizer you use. So there it is up to you: divide by the global batch.
+# In your own loop, nothing sets that switch, whatever optimizer you use. So it is up to you: divide by the global batch.
 
 
 # %% global-mean
@@ -387,8 +385,7 @@ print(f"weight {train_own_loop(global_mean):.3f}")
 # %% clipped-text [markdown]
 # The weight is 0.283 again. (`fit` needs no such line, because Keras divides the loss that you give to `compile`.)
 #
-# So you divide by the global batch, and you're done? Look at a second `model_fn` first. It clips the gradients, as many do. So instead of calling `minimize`,
-# it takes the gradients itself, and hands them to the same optimizer. The limit, 100, is far above our gradients, so the clipping changes nothing.
+# So you divide by the global batch, and you're done? Look at a second `model_fn` first. It clips the gradients, as many do. So instead of calling `minimize`, it computes the gradients itself, and hands them to the same optimizer. The limit, 100, is far above our gradients, so the clipping changes nothing.
 #
 # **Predict.** Does it give 0.283, too?
 
@@ -436,9 +433,7 @@ train_custom(clipping_model_fn)
 # %% note-v1 [markdown]
 # What if the program says `tf.compat.v1.estimator`?
 #
-# It is older still. By default the pre-made Estimators of TensorFlow 1 take the *sum* of the losses of a batch, where those of TensorFlow 2 take the mean,
-# and a sum isn't divided by the number of replicas.
-# We ran one with batches of 10: its first update was 10 times as large as a mean's on one device, 20 times on two replicas, and 40 times on four.
+# It is older still. By default the pre-made Estimators of TensorFlow 1 take the *sum* of a batch's losses, where those of TensorFlow 2 take the mean, and a sum isn't divided by the number of replicas. We ran one with batches of 10: its first update was 10 times that of a mean on one device, 20 times on two replicas, 40 times on four.
 # So with SGD, take a mean, and multiply the learning rate by the *global* batch. Or check whether the program sets `loss_reduction`.
 
 # %% keras-text [markdown]
@@ -480,7 +475,7 @@ def report(name, eval_distribute):
 report("one device", None)
 
 # %% converted-text [markdown]
-# The loss is the mean squared error, so the loss and the metric are one number, computed in two places.
+# The loss is the mean squared error, so loss and metric are one number, computed in two places.
 #
 # **Predict.** The same training is evaluated on two replicas, then on four. What becomes of the loss, and what of the metric?
 
@@ -494,7 +489,7 @@ report("four      ", four)
 # %% keras-read [markdown]
 # The training is the same, so the metric is 0.189 each time. But on two replicas the loss is half of what it should be, and on four a quarter.
 #
-# It was divided twice. Keras divides the compiled loss of each replica by the number of replicas, so that the parts can be added up. But the Estimator's `evaluate` doesn't add them up: it takes their mean, and the mean of two halves is a half.
+# It was divided twice. Keras divides each replica's compiled loss by the number of replicas, so that the parts can be added up. But the Estimator's `evaluate` doesn't add them up: it takes their mean, and the mean of two halves is a half.
 # (In training the same parts *are* added up, so the training log of such a program is right.)
 #
 # Here is what is right in each of these programs, and what is off by the number of replicas. (Some of these runs aren't shown here, and in all of them the replicas had equally many examples.)
@@ -548,7 +543,7 @@ print("new", np.round(predicted[:, 0], 3))
 
 # %% carry-read [markdown]
 # The new model makes the old predictions, without a single step of training.
-# A deep model has a longer list, and you have to match each array to its layer. If you mismatch any, a few predictions like these will almost surely show it.
+# A deep model has a longer list, and you have to match each array to its layer. If any are mismatched, a few such predictions will almost surely show it.
 #
 # And when you leave TensorFlow 2.15? `fit`, the loop, and a checkpoint of the old program gave the same numbers in TensorFlow 2.21, the version of the other lessons.
 

@@ -6,8 +6,7 @@
 # If 1,024 A100s did nothing but compute at that speed, they would be done in 11 days.
 #
 # [Narayanan and others](https://arxiv.org/abs/2104.04473) estimate 34 days for this network on 1,024 A100s.
-# Where do the other 23 days go?
-# In more than eight of them, the devices compute things a second time, to save memory. {Lesson:stages} explains why.
+# Where do the other 23 days go? For more than eight of them, the devices compute things a second time, to save memory ({lesson:stages}).
 # The rest is lost because no device computes at full speed all the time, and because devices wait for one another's data.
 #
 # How long they wait depends on how you share out the work.
@@ -37,8 +36,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Somebody gives you 64 A100s to train a transformer of 18 billion parameters. How do you share out the work?
 #
-# With data parallelism, every device holds the whole network and takes examples of its own.
-# With tensor parallelism, several devices hold one copy of the network between them. You can also combine the two.
+# With data parallelism, every device holds the whole network and takes its own examples. With tensor parallelism, several devices share one copy of the network. You can also combine the two.
 #
 # The explorer below tries all combinations, and all sizes of micro-batch.
 # It drops the plans that don't fit into memory, and shows you the fastest of the others:
@@ -78,8 +76,7 @@ TensorAndDataExplorer()
 # Then its bytes go through the link, at the bandwidth $\beta$.
 # An estimate that uses only these two numbers is called the *alpha–beta model*.
 #
-# In a *ring* of eight devices, the payload is cut into eight chunks. A chunk goes round the ring almost twice:
-# once to be added up, and once to bring the total to every device.
+# In a *ring* of eight devices, the payload is cut into eight chunks. A chunk goes around the ring almost twice: once to be added up, once to bring the total to every device.
 # That takes 14 messages, and each has to wait for the one before it.
 #
 # In a *tree*, sums go up to the root, and then the total comes down.
@@ -96,7 +93,7 @@ ring_beside_tree()
 # %% links-text [markdown]
 # Fourteen messages in a row, against six! How many milliseconds is that?
 #
-# That depends on the links. We take A100s, eight to a node. Each A100 has a network adapter of its own, for the messages that leave the node.
+# That depends on the links. We take A100s, eight to a node. Each A100 has its own network adapter, for the messages that leave the node.
 # Here are the numbers of {lesson:all_reduce} for such links:
 
 # %% links
@@ -149,7 +146,7 @@ print(f"8 kB: {1000 * small:.2f} ms")
 print(f"8 GB: {1000 * large:.1f} ms")
 
 # %% ring-read [markdown]
-# The second payload is a million times as large as the first. It takes only some 1,200 times as long.
+# The second payload is a million times as large as the first. It takes only about 1,200 times as long.
 # With the small payload, nearly all the time is latency, 14 times 3.4 µs. With the large one, nearly all the time goes into the bytes.
 #
 # So with a small payload, the number of messages is what counts, and it grows with the number of devices. Let's take 512.
@@ -194,7 +191,7 @@ time_against_payload(ring_between, tree_between)
 # %% curves-read [markdown]
 # Every curve is flat on the left and climbs on the right.
 #
-# - *On the left*, only the latency counts. With every device that you add, a ring gets slower. The trees are far ahead.
+# - *On the left*, only the latency counts. Every added device makes a ring slower. The trees are far ahead.
 # - *On the right*, only the bytes count. By our formulas, an all-reduce then takes about $2S/\beta$, *with 512 devices hardly longer than with 8*.
 #   The ring sends slightly fewer bytes than the trees, so in the end it is a little faster.
 #
@@ -258,7 +255,7 @@ print(f"two levels: {1000 * on_two_levels:.0f} ms")
 
 # %% levels-run-read [markdown]
 # Two levels are five times as fast as one ring, because all eight adapters of a node send at the same time.
-# They aren't eight times as fast, because the moves inside the nodes take time, too.
+# They aren't eight times as fast, because the moves inside the nodes also take time.
 
 # %% note-nccl [markdown]
 # What does NCCL really do?
@@ -304,8 +301,7 @@ for nodes in [1, 2]:
 
 # %% block-read [markdown]
 # In two nodes, they take more than half a second instead of a third. But is the formula right?
-# For the [Ultra-Scale Playbook](https://huggingface.co/spaces/nanotron/ultrascale-playbook), the bandwidth of all-reduces was measured on H100s, eight to a node.
-# The times in the last column follow from its median, for a payload of 256 MB. Our formula takes 371 GB/s inside a node and 50 GB/s between nodes:
+# The [Ultra-Scale Playbook](https://huggingface.co/spaces/nanotron/ultrascale-playbook) measured the bandwidth of all-reduces on H100s, eight to a node. Its median gives the times in the last column, for a payload of 256 MB. Our formula takes 371 GB/s inside a node and 50 GB/s between nodes:
 #
 # | H100s | formula | measured |
 # | ---: | ---: | ---: |
@@ -315,7 +311,7 @@ for nodes in [1, 2]:
 #
 # By the formula, 512 devices take hardly longer than 64. The measured median is three times as long, and almost six times what the formula says.
 # With many nodes, the measurements also spread: the fastest on 512 devices come close to the formula, and the slowest are far above it.
-# So where gradients go between many nodes, the planner below is too optimistic.
+# So for gradients between many nodes, the planner below is too optimistic.
 #
 # ## Which all-reduces does a step make?
 #
@@ -345,7 +341,7 @@ network = Network(blocks=40, width=6144, heads=48)
 
 # %% plan-text [markdown]
 # Next comes the plan. On the explorer's mesh, eight devices together hold one copy of the network.
-# Such a group is a **data-parallel replica**. In {lesson:strategies}, a replica was a single device.
+# Such a group is a **data-parallel replica**. (In {lesson:strategies}, it was one device.)
 #
 # `tensor` is the number of devices in a replica, and `data` is the number of replicas. These are the sizes of `model` and `batch`; papers call them $t$ and $d$.
 #
@@ -369,7 +365,7 @@ plan = Plan(data=8, tensor=8, examples=2, microbatches=32)
 # Why only 2 examples in a micro-batch? Because of memory; we'll come to that.
 #
 # How long an all-reduce takes depends on where its devices are.
-# The devices of a node have consecutive numbers, and so have the devices of a replica.
+# The devices of a node have consecutive numbers, and so do those of a replica.
 # Here are two nodes, for three values of `tensor`:
 
 # %% machine-picture
@@ -382,7 +378,7 @@ nodes_of([2, 8, 16])
 # If `tensor` is 2 or 8, a replica fits into a node. If `tensor` is 16, it fills two nodes, and its activations have to leave the node.
 #
 # The devices with thick edges, one of each replica, add up gradients with device 0.
-# If `tensor` is 2, four of them share each node. If `tensor` is 8, each is in a node of its own.
+# If `tensor` is 2, four of them share each node. If `tensor` is 8, each is in a different node.
 #
 # So for each kind of all-reduce we need two numbers: how many of its devices are in each node, and how many nodes there are.
 # `spread` returns both. Its argument `room` says how many of these devices fit into one node:
@@ -476,8 +472,7 @@ print(f"{parameters / 1e9:.1f} · 10⁹")
 # %% gradients-text [markdown]
 # A device holds 2.3 billion gradients of 2 bytes each. It adds them up with one device from each of the other replicas.
 #
-# How many of these devices share a node? As many as there are replicas in it. In our plan that is one, because a replica fills its node.
-# If a replica is larger than a node, it is also one; `max` takes care of that:
+# How many of these devices share a node? As many as there are replicas in it. In our plan that is one, because a replica fills its node. For a replica larger than a node, `max` makes it one, too:
 
 
 # %% gradients tags=["modelled"]
@@ -589,8 +584,7 @@ steps_beside({"explorer": explored, "planner": planned})
 # %% note-shares [markdown]
 # Why don't the two agree completely?
 #
-# Your planner computes at 52 % of the peak, which was fitted to one published run.
-# The explorer computes its matrix products at 57 %, which was fitted to another run, and it also counts the time in which a device reads and writes its own memory.
+# Your planner computes at 52 % of the peak, fitted to one published run. The explorer computes matrix products at 57 %, fitted to another run, and also counts the time in which a device reads and writes its own memory.
 # The explorer's micro-batches are larger, too, and it counts the second matrix of the vocabulary.
 #
 # The 45 % that the explorer shows is something else: a share of the *whole step*, communication included.
@@ -695,7 +689,7 @@ plans_against_memory(rows, A100.memory)
 # From top to bottom, the bars get shorter and the steps get longer.
 #
 # With the whole network on every device, a step would be fastest. But each device would have to hold 353 GB.
-# The first plan that fits has `tensor` 8. With `tensor` 16 there is plenty of room, but all activations leave the node, and a step takes 19.8 s instead of 14.5 s.
+# The first plan that fits has `tensor` 8. With `tensor` 16 there is plenty of room, but the activations leave the node, and a step takes 19.8 s instead of 14.5 s.
 #
 # So on 64 devices, *split the network over as many devices as memory demands, and no more*.
 # Use the remaining devices for more replicas.
@@ -872,7 +866,7 @@ seconds, fastest = ranked(network, A100, plans)[0]
 reveal("how_long-many", fastest.tensor)
 
 # %% many-text [markdown]
-# A replica would fit into one node, and yet the fastest plan spreads it over two. How long does each part of the step take, in both plans?
+# A replica would fit into one node, yet the fastest plan spreads it over two. How long does each part of the step take, in both plans?
 
 # %% many tags=["modelled"]
 steps = {}
@@ -890,7 +884,7 @@ steps_beside(steps)
 # Computing takes equally long in both plans. With `tensor` 16, the activations take 0.11 s instead of 0.04 s, but the gradients take only half as long.
 #
 # Why was it different on 64 devices? There, a replica took 64 examples in each step. Now it takes one or two.
-# Activations are exchanged for each example, but gradients only once a step. So with few examples, the gradients count for more.
+# Activations are exchanged for each example, but gradients only once a step. So with few examples, gradients count for more.
 # And the larger `tensor` is, the fewer gradients each device has to exchange.
 #
 # So the rule holds *while each replica has plenty of tokens*. Near the break-even batch, a larger replica can be faster.
@@ -957,8 +951,7 @@ steps_beside({"planner": planned, "published": {"whole": 24.8}})
 # Computing isn't to blame: it takes only 17.0 s. But the activations take another 22.4 s.
 # In your planner, a replica has 48 devices. These are six nodes, so every all-reduce of activations goes between nodes.
 #
-# Narayanan and others had the same devices, the same links and the same 80 GB. So they must know a way to split a network
-# that your planner doesn't know. In {lesson:stages} we go and find it.
+# Narayanan and others had the same devices, the same links and the same 80 GB. So they must split the network in a way that your planner doesn't know. {Lesson:stages} finds it.
 
 # %% note-true [markdown]
 # Why 48 devices, and where do the 24.8 s come from?
@@ -969,7 +962,7 @@ steps_beside({"planner": planned, "published": {"whole": 24.8}})
 # The 24.8 s follow from the 148 · 10¹² FLOPs a second that the paper reports for each device.
 # Its FLOPs count every forward pass twice, because these runs compute it twice; {lesson:stages} says why. Those of this lesson count it once.
 #
-# And how good is the explorer? On virtual CPUs, two of its numbers were fitted to six steps. It then predicted six others between 10 % too short and 16 % too long, but virtual CPUs have no links.
+# And how good is the explorer? On virtual CPUs, two of its numbers were fitted to six steps. It then predicted six others, from 10 % too short to 16 % too long, but virtual CPUs have no links.
 # The site's page *How good is the model?* compares it with all the published runs that we found. Usually it is off by up to a third.
 
 # %% plain-heading [markdown]

@@ -2,7 +2,7 @@
 # # What does my planner not know?
 #
 # Your planner's best plan takes 39.9 s for a step: 145.6 billion parameters, 1,536 A100s.
-# The people who really ran such steps needed 24.8 s.
+# Those who really ran such steps needed 24.8 s.
 #
 # Training on 300 billion tokens would take you 29 days; it would take them 18. You would pay for 1,536 devices for eleven days more.
 # You have the same network, the same devices and the same links. So they must know something that your planner doesn't.
@@ -15,7 +15,7 @@
 #
 # - say what pipeline stages save and what their bubbles cost, and read both off a schedule;
 # - say what full recomputation costs in seconds, and what it saves in bytes;
-# - hold a planner against published training runs, and say how far to trust it.
+# - check a planner against published training runs, and say how far to trust it.
 #
 # **Time:** 40 minutes.
 # **You need to know:** the planner of {lesson:how_long}, and recomputation from {lesson:zero_and_fsdp}.
@@ -145,7 +145,7 @@ def gradient_seconds(network, machine, plan):
 
 
 # %% plan-text [markdown]
-# What has really changed is `Plan`. It now has a field for everything that this lesson adds, and comments say which section begins to use it.
+# Only `Plan` has really changed. It has a field for everything that this lesson adds, and comments say which section first uses it.
 # Until then the defaults hold: one stage, one chunk, nothing recomputed.
 # The explorer calls the three mesh dimensions `batch`, `model` and `stage`. Here, their sizes are `data`, `tensor` and `stages`.
 
@@ -180,7 +180,7 @@ print(f"all-reduce over data    {gradients:5.1f} s")
 
 # %% stages-text [markdown]
 # More than half of the step goes into all-reduces over `tensor`.
-# One copy of the network is spread over 48 devices, which are six nodes, so every one of these all-reduces has to leave its node.
+# One copy of the network is spread over 48 devices, or six nodes, so every one of these all-reduces leaves its node.
 #
 # Tensor parallelism cuts *through* the blocks, so the devices have to add up in every block.
 # What if you cut *between* the blocks? Here are both cuts, for four blocks and four devices:
@@ -193,7 +193,7 @@ two_cuts()
 # %% two-cuts-read [markdown]
 # On the right each block sits on one device. No sum is split over devices, so no all-reduce is needed.
 # Each device takes a micro-batch through its own blocks and sends the activations on to the next device.
-# In the backward pass, the gradients of these activations travel back along the same path, with just as many bytes.
+# In the backward pass, the gradients of these activations travel back the same way, with as many bytes.
 # This is **pipeline parallelism**, and each part of the network is a **stage**. It has nothing to do with the stages of ZeRO.
 #
 # Let's give every stage a whole node. The 80 blocks make eight stages of ten,
@@ -222,7 +222,7 @@ print(f"its two messages:        {1000 * 2 * message:5.1f} ms")
 # And since none of them leaves the node, each takes less than half as long.
 # The two messages, one forward and one backward, hardly count.
 #
-# That is the time of one stage, and a micro-batch has to pass through eight. But while one stage has it, the other seven work on other micro-batches: eight of them are under way at once.
+# That is one stage, and a micro-batch has to pass through eight. But while one stage has it, the other seven work on others: eight micro-batches are under way at once.
 # So in a step, a stage makes its all-reduces for 96 micro-batches, and that takes 1.6 s. Before, those for 72 micro-batches took 22.4 s. There must be a catch.
 
 # %% schedule-text [markdown]
@@ -239,10 +239,10 @@ schedule(stages=4, microbatches=4)
 # Look at the last stage, the lowest lane. It can't start until micro-batch 1 has passed through the three stages before it.
 # The first stage begins at once, but then it has to wait until gradients come back to it.
 #
-# Now count. Each micro-batch keeps a stage busy for three slots, one forward and two backward.
+# Now count. Each micro-batch keeps a stage busy for three time slots, one forward, two backward.
 # So with four micro-batches a stage works for twelve slots. In the other nine it is idle.
 # This idle time is the **bubble** of the pipeline.
-# Nine slots are as long as three micro-batches: one for each of the other three stages.
+# Nine slots are three micro-batches: one for each of the other stages.
 
 # %% predict-bubble [markdown]
 # With 4 stages and 4 micro-batches, each stage of a pipeline is idle for as long as 3 micro-batches take. That is 43 % of the step.
@@ -278,8 +278,7 @@ schedule(stages=4, microbatches=4, chunks=2)
 # %% interleaved-read [markdown]
 # Count the idle slots. There are nine again! But a slot is now the forward pass of *one* chunk, so it is half as long,
 # and the bubble has shrunk to half its size. In return, there are twice as many messages.
-# And the number of micro-batches has to be a multiple of the number of stages.
-# They go in groups of that size: a whole group passes through the first chunk of every stage, and then through the second.
+# And the number of micro-batches must be a multiple of the number of stages. They go in groups of that size: a group passes through the first chunk of every stage, and then through the second.
 #
 # **Exercise.** Write `pipeline_seconds(one, stages, microbatches, chunks)`.
 # `one` is the time that a stage needs for one micro-batch, forward and backward, through all of its chunks.
@@ -320,14 +319,13 @@ def send_seconds(network, machine, plan):
 
 
 # %% step-why [markdown]
-# Where do the devices of a plan sit? In a node, `tensor` comes first. If it is 4, say, the node's other four devices hold the same stage of another replica.
-# The stages of one replica we put into different nodes. So gradients may stay inside a node, but messages between stages never do.
+# Where do the devices of a plan sit? In a node, `tensor` comes first. If it is 4, say, the node's other four devices hold the same stage of another replica. We put the stages of one replica into different nodes. So gradients may stay inside a node, but messages between stages never do.
 #
-# The last stage is the slowest, because it also computes the logits. Since all others wait for it, we charge every stage for the logits.
+# The last stage is the slowest, because it also computes the logits. Since all others wait for it, we count the logits in every stage.
 # The first stage also holds the embedding. We count it in every stage, since the fullest device decides whether a plan fits.
 #
 # The time of a step has two parts: what every micro-batch takes, and what comes only once a step.
-# Each part gets a function of its own, so that we can add to it later:
+# Each part gets its own function, so that we can add to it later:
 
 
 # %% step
@@ -364,14 +362,13 @@ schedule(stages=4, microbatches=8, count_in_flight=True)
 
 # %% flight-read [markdown]
 # There are eight micro-batches, but never more than four in flight!
-# From its first backward pass on, stage 0 alternates: only when one micro-batch has come back does the next one start.
+# After its first backward pass, stage 0 alternates: the next micro-batch starts only when one has come back.
 # That alternation is the point of the schedule, and gives it its name: **1F1B**, one forward, one backward.
 # With a hundred micro-batches there would still be four in flight, as many as there are stages.
 #
 # Interleaving adds a few. Without chunks, stage 0 makes $p$ forward passes before its first backward pass.
 # With $v$ chunks it makes $pv + p - 1$, if there are enough micro-batches.
-# But each of these covers one chunk only, so it leaves just $1/v$ of a micro-batch's activations.
-# Together they leave as much as $p + (p - 1)/v$ micro-batches:
+# But each covers only one chunk, so it leaves $1/v$ of a micro-batch's activations. Together they leave as much as $p + (p - 1)/v$ micro-batches:
 
 
 # %% flight
@@ -537,8 +534,7 @@ for plan in [best, theirs]:
 plans_against_memory(rows, A100.memory)
 
 # %% theirs-read [markdown]
-# Your planner predicts 20.9 s for their plan, hardly more than the 20.7 s of the plan that it chose itself.
-# But by its count, their plan doesn't fit! The activations alone would need more than one and a half times the memory of a device.
+# Your planner predicts 20.9 s for their plan, hardly more than the 20.7 s of its own choice. But by its count, their plan doesn't fit! The activations alone would need more than one and a half times the memory of a device.
 #
 # So they can't have kept all activations, and indeed they didn't. They recomputed every block, as you did in {lesson:zero_and_fsdp}:
 # a device keeps only the input of a block, and computes the block a second time when the backward pass gets there.
@@ -629,7 +625,7 @@ for recompute in ["nothing", "full"]:
 # It also costs the eight days that {lesson:how_long} opened with. There, the estimate for GPT-3 was 34 days on 1,024 A100s.
 # With full recomputation, a step has four parts of compute, and one of them is a repeat. A quarter of 34 days is eight and a half.
 #
-# Is the estimate better now? It was 16 % too short, and it is 12 % too long. That alone would prove little.
+# Is the estimate better now? It was 16 % too short; now it is 12 % too long. That alone would prove little.
 # What counts is that your planner now has a plan that really fits, and that people really ran.
 #
 # By your planner's count they needn't have recomputed: its own plan of 20.7 s does without, with 16 stages of 5 chunks.
@@ -679,9 +675,7 @@ error_over_width(errors)
 # What is behind it? The table can't tell. The planner takes the same 52 % of the peak for all networks,
 # but tensor parallelism, stages and overlap also change from row to row.
 #
-# If the error depends only on the network, it does little harm: for *one* network,
-# all estimates are too long together, or too short together, and the ranking hardly suffers.
-# But does it? Ten runs of ten networks can't tell. The site's page *How good is the model?* has four measured plans of nearly the same network,
+# If the error depends only on the network, it does little harm: for *one* network, all estimates are too long, or all too short, and the ranking hardly suffers. Does it? Ten runs of ten networks can't tell. The site's page *How good is the model?* has four measured plans of nearly the same network,
 # and the explorer takes the slowest for the fastest.
 # So let the planner say which few plans are worth a measurement, and let the measurement say which one is best.
 
@@ -703,7 +697,7 @@ error_over_width(errors)
 #
 # - If a network must span several nodes, cut it between blocks, and through blocks inside a node. That is usually the faster way: for each micro-batch, a stage of $v$ chunks sends $2v$ messages, where tensor parallelism makes four all-reduces in each block.
 # - With $p$ stages of $v$ chunks, a step has a bubble as long as $(p - 1) / v$ micro-batches. However many micro-batches there are, 1F1B without chunks keeps at most $p$ of them in flight.
-# - Full recomputation pays for memory with a third more compute. Before our planner knew that, its estimate was too good to be true; since then it has been off by about a quarter at most on the paper's nine other runs, and by up to 38 % on later programs.
+# - Full recomputation pays for memory with a third more compute. Before our planner knew that, its estimate was too good to be true. Since then it has been off by at most about a quarter on the paper's nine other runs.
 #
 # Puzzles 13 and 15 on the page *Puzzles* set limits for what you learned here: bubbles, and the 146 billion parameters of the published run.
 

@@ -2,9 +2,8 @@
 # # Inside a transformer block
 #
 # Take a transformer with 80 blocks and a width of 8,192, about the size of [Llama 3 70B](https://arxiv.org/abs/2407.21783).
-# In bfloat16, at two bytes an element, the weights of these blocks take 129 GB. A GPU often has only 80 GB of memory.
-# So you split every block over eight GPUs, and each of them holds 16 GB of weights.
-# (Gradients and the optimizer's state come on top. You split them further, as in {lesson:zero_and_fsdp}.)
+# In bfloat16, two bytes per element, the weights of these blocks take 129 GB. A GPU often has only 80 GB of memory.
+# So you split every block over eight GPUs, and each holds 16 GB of weights. (Gradients and optimizer state come on top; you split them further, as in {lesson:zero_and_fsdp}.)
 #
 # Eight such groups train together, 64 GPUs in all. In every step, each group gets one text of 8,192 tokens.
 # And in every step, each GPU sends 75 GB over the links of its group. That is more than four times the weights that it holds.
@@ -47,10 +46,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # - The **feed-forward network**, or MLP, works on each token by itself.
 #   Its first dense layer expands the 32 features to 128 hidden units, and its second one brings them back to 32.
 #
-# Each sublayer adds its output to its input, as the residual connections of {lesson:communication} did.
+# Each sublayer adds its output to its input: the residual connection of {lesson:communication}.
 #
 # Our eight devices form a grid, `batch` 4 × `model` 2.
-# Along `batch`, the texts are divided among four pairs of devices, eight texts to a pair. Along `model`, the two devices of a pair divide the block between them. This is what the first pair, devices 0 and 1, hold of it:
+# Along `batch`, four pairs of devices share the texts, eight texts per pair. Along `model`, the two devices of a pair share the block. This is what the first pair, devices 0 and 1, hold of it:
 
 # %% picture
 from lessons.scale.transformer_block.picture import block_picture
@@ -125,7 +124,7 @@ up = random_tensor("df")
 
 # %% product-text [markdown]
 # Training computes three tensors for every product. The forward pass computes its result.
-# In the backward pass, the next layer hands back the gradient of that result, and from this we compute the gradients of the two factors.
+# In the backward pass, the next layer hands back the gradient of that result, from which we compute the gradients of the two factors.
 #
 # Each of these gradients is a product, too: the gradient of `x`, for example, is the gradient of the result times `up`.
 # So `tf.einsum` can compute all three tensors. We have no next layer yet, so a random tensor stands in for what it hands back.
@@ -210,7 +209,7 @@ from lessons.scale.transformer_block.picture import rule_picture
 rule_picture()
 
 # %% rule-read [markdown]
-# Now look across from each tensor. There are the letters that it lacks.
+# Opposite each tensor are the letters that it lacks.
 #
 # - The gradient of `x` lacks `f`. `model` splits `f`, so this gradient is all-reduced over `model`.
 # - The gradient of `up` lacks `b` and `s`. `batch` splits `b`, so this gradient is all-reduced over `batch`.
@@ -256,8 +255,7 @@ check("transformer_block-added", reduced_over)
 # If the layouts clash, TensorFlow must add all-gathers ({lesson:splitting_the_model}).
 #
 # Our plan doesn't split `s`. If it did, TensorFlow would exchange more than the rule says, because `s` and `t` are the same tokens.
-# Training runs on very long texts do split the tokens, with an attention made for that:
-# **ring attention**, a form of **context parallelism**.
+# Runs on very long texts do split the tokens, with an attention made for that: **ring attention**, a form of **context parallelism**.
 
 # %% attention-text [markdown]
 # ## Attention, head by head
@@ -284,7 +282,7 @@ attention_picture()
 # Every other row of the table works in the same way.
 #
 # In letters, a row of the table is a token `s`, a column is a token `t`, and each vector has `k` numbers.
-# For each token `s`, there are three things to do:
+# For each token `s`, do three things:
 #
 # 1. Compare its query with the key of every token `t`.
 #    The dot product, divided by $\sqrt{k}$, is the **score** of `t`. (In the picture, $\sqrt{k}$ is 2.)
@@ -372,8 +370,7 @@ def block(weights, x):
 
 
 # %% axes-text [markdown]
-# No line says what is split. As in {lesson:splitting_the_model}, the layouts follow from the names of the axes,
-# and here these names are our letters. The next cell is folded.
+# No line says what is split. As in {lesson:splitting_the_model}, the layouts follow from the names of the axes, here our letters. The next cell is folded.
 # It lists the letters of each weight, and has a function that runs the block forward and backward.
 
 # %% axes tags=["known"]
@@ -461,8 +458,7 @@ block_picture(exchanges=True)
 #
 # ## Every byte of a step
 #
-# These four are not all. Along `batch`, each pair has texts of its own, so the pairs exchange something, too.
-# You needn't run a step to find out what. Your rule can tell you.
+# These four are not all. Along `batch`, each pair has its own texts, so the pairs exchange something, too. You needn't run a step to find out what: your rule can tell you.
 #
 # Take one product first, the queries:
 
@@ -478,7 +474,7 @@ elements = sizes["d"] * (sizes["h"] // 2) * sizes["k"]
 print("query:", 4 * elements, "bytes on a device")
 
 # %% by-hand-read [markdown]
-# The gradient of the input is all-reduced over `model`: that is one of the four that you have just met.
+# The gradient of the input is all-reduced over `model`, one of the four that you have just met.
 # The gradient of `query` is all-reduced over `batch`, and its payload is 2,048 bytes. The queries themselves need no all-reduce.
 #
 # Now do the same for the whole network. For that, we list all its products, plus two additions (marked with a comment). Each row names the two factors and the result, and then gives the letters.
@@ -644,7 +640,7 @@ layouts = make_layouts(axes, splits, mesh)
 model = Model(layouts)
 
 # %% observed-text [markdown]
-# Now run one step and watch its collectives. For that, any tokens will do:
+# Now run one step and watch its collectives. Any tokens will do:
 
 # %% observed
 tokens = rng.integers(0, 12, (32, 10)).astype("int32")
@@ -690,7 +686,7 @@ BlockExplorer()
 # %% lanes-read [markdown]
 # The short bands run over `model` and join the two devices of a pair, two in the forward pass and two in the backward pass. In the forward pass, both devices have to wait for the sum, because the next operation needs all of it. In the backward pass, a device could spend the wait computing the gradient of a weight, as Megatron-LM does.
 #
-# The long bands run over `batch`. Most of them are gradients of weights, and nobody needs those before the update.
+# The long bands run over `batch`. Most are gradients of weights, which nobody needs before the update.
 #
 # The explorer also adds up what a device sends: 85,126 bytes in the whole step.
 # Each all-reduce over `model` makes it send 10,240 bytes, so the four make 40,960. That is nearly half of the total.
@@ -744,7 +740,7 @@ sent_picture(sent)
 #
 # Nor do they grow with the batch. Suppose each group works through four texts in a step, one after the other, and exchanges only the sum of their gradients. Over `batch`, a GPU then still sends 28 GB. Over `model`, it sends four times 75 GB, which is 300.
 #
-# So it is tensor parallelism that needs the fast links inside a node, because it exchanges activations in the middle of each pass, and the next layer can't begin without them.
+# So tensor parallelism needs the fast links inside a node: it exchanges activations in the middle of each pass, and the next layer can't begin without them.
 #
 # Would more devices along `model` bring the 75 GB down?
 
@@ -890,7 +886,7 @@ report("with FSDP", fsdp_model, fsdp_observed)
 # %% held-read [markdown]
 # With FSDP, device 0 holds about a quarter of what it held before.
 # The price is 11 more collectives over `batch`: eleven of the twelve weights have to be gathered.
-# (The twelfth is `up_bias`. `model` already splits its only axis, and a layout splits an axis over one mesh dimension only.)
+# (The twelfth is `up_bias`: `model` already splits its only axis, and only one mesh dimension can split an axis.)
 # Over `model`, nothing has changed.
 #
 # Our program gathers each weight *once*, because it keeps the gathered weights until the backward pass.
@@ -998,7 +994,7 @@ print("largest difference", about(max(differences), 0, 1e-4))
 
 # %% same-read [markdown]
 # A network that gives all 12 tokens the same probability has a loss of ln 12, or 2.48.
-# Ours starts above that, at 3.0: its random weights prefer some tokens for no reason. By step 40 it has learned to look back, and the loss is about 0.02.
+# Ours starts above that, at 3.0: random weights prefer some tokens. By step 40 it has learned to look back, and the loss is about 0.02.
 #
 # You can't see in the curve where the plan changed. Over all 60 steps, no loss differs from that of one device by more than rounding.
 
@@ -1033,7 +1029,7 @@ print(program[program.index("def layout") :])
 #
 # No. Your rule tells you which sums must be completed. How they are grouped into collectives is up to the compiler.
 # We ported the block to JAX 0.10, on CPUs. There, a step had 5 collectives, because everything over `batch` went into one.
-# And the other four carried six payloads over `model`: `query`, `key` and `value` each had one of their own.
+# And the other four carried six payloads over `model`, because `query`, `key` and `value` each had one.
 
 # %% plain-heading [markdown]
 # ## The plain program

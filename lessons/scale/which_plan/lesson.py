@@ -7,7 +7,7 @@
 # Would you rent 1,536 devices on the strength of that? We know of nobody who has measured this plan.
 # And if your planner is wrong, you'll find out with 1,536 devices running, and every one of them on your bill.
 #
-# First you'll teach the planner three things that it still leaves out: which activations are worth recomputing, what the replicas can share, and which communication can hide behind compute.
+# First you'll teach the planner three things: which activations are worth recomputing, what the replicas can share, and which communication can hide behind compute.
 # They bring the best step from 20.7 s down to 17.6 s. Then you'll meet a published run that the planner gets badly wrong. Knowing that, you'll choose a plan for 64 H100s.
 # *Which plan would you run today, and what would you measure first?*
 #
@@ -45,7 +45,7 @@ steps = {"data and tensor": 39.9, "stages": 21.5, "chunks": 20.7}
 ladder(list(steps.items()))
 
 # %% planner-text [markdown]
-# The 20.7-second plan keeps all its activations, and needs 16 stages to make room for them. The plan that was actually run in 2021 gets by with 8, because it recomputes every block. By your planner's count, that costs it seven seconds a step.
+# The 20.7-second plan keeps all its activations, and needs 16 stages to make room for them. The plan actually run in 2021 needs only 8, because it recomputes every block. By your planner's count, that costs it seven seconds per step.
 # There may be something better between the two: recompute a part, and keep the rest.
 #
 # The folded cell below is the planner of {lesson:stages}. Just run it. In this lesson we'll replace five of its functions. (If you ever rerun this cell, rerun everything below it as well.)
@@ -402,7 +402,7 @@ def stored_of_block(network, plan):
 
 
 # %% kept-text [markdown]
-# How much of a block does the 2021 plan keep, and how much does a device hold, without recomputation, with selective, and with full?
+# How much of a block does the 2021 plan keep, and how much does a device hold: without recomputation, with selective, with full?
 
 # %% kept tags=["modelled"]
 for recompute in ["nothing", "selective", "full"]:
@@ -462,9 +462,9 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
     print(f"predicted {seconds:.1f} s, {held:.0f} GB")
 
 # %% published-read [markdown]
-# Both estimates are a sixth too long, much as in {lesson:stages}. But the saving comes out right: selective recomputation, with sequence parallelism, took a quarter less time than full recomputation, and your planner predicts a quarter less.
+# Both estimates are a sixth too long, much as in {lesson:stages}. But the saving comes out right: selective recomputation, with sequence parallelism, took a quarter less time than full, as your planner predicts.
 #
-# The memory doesn't. Your planner counts 86 GB for the selective run, too much for a device.
+# The memory is wrong: your planner counts 86 GB for the selective run, too much for a device.
 # In fact the run did fit, because sequence parallelism splits the activations that tensor parallelism leaves whole on every device.
 
 # %% note-sequence [markdown]
@@ -479,9 +479,9 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 # ## What does every replica hold?
 #
 # The plan of 2021 has 24 replicas, and each of them holds the whole optimizer state. ZeRO ({lesson:zero_and_fsdp}) gives each replica only a share of it.
-# ZeRO-1 divides nothing but the optimizer state. ZeRO-3, also called FSDP, divides the gradients and the weights too. We leave out ZeRO-2, which divides the gradients but not the weights.
+# ZeRO-1 divides only the optimizer state. ZeRO-3, also called FSDP, divides the gradients and the weights too. We leave out ZeRO-2, which divides the gradients but not the weights.
 #
-# Under FSDP, two blocks still lie whole on a device: the one that it computes, and the next, which it gathers meanwhile:
+# Under FSDP, a device still holds two blocks whole: the one that it computes, and the next, which it gathers meanwhile:
 
 
 # %% zero
@@ -535,8 +535,7 @@ from lessons.scale.which_plan.pictures import exposed_exchange
 exposed_exchange()
 
 # %% overlap-read [markdown]
-# Two parts can't hide: the all-reduce of the block whose backward pass comes last, and whatever is still running when the backward pass has ended.
-# They are **exposed communication**, and your planner adds the larger of the two to the step.
+# Two parts can't hide: the all-reduce of the block whose backward pass comes last, and whatever is still running when the backward pass ends. This is **exposed communication**. Your planner adds the larger to the step.
 #
 # The gradients are complete only in the last micro-batch. So there is only one backward pass to hide behind, that of the last micro-batch. It is two thirds of that micro-batch's compute, plus whatever is recomputed.
 
@@ -600,7 +599,7 @@ steps["overlap"] = round(seconds, 1)
 # %% today-read [markdown]
 # Follow the plan as it changes. Selective recomputation makes room, so eight stages are enough instead of sixteen.
 #
-# ZeRO-1 makes more room. Now four stages are enough. So are tensor-parallel groups of four, with their cheaper all-reduces.
+# ZeRO-1 makes more room. Now four stages are enough, and tensor-parallel groups of four, with cheaper all-reduces.
 # A replica fits on 16 devices instead of 64, which leaves room for 96 replicas. Overlap keeps this plan, and hides part of its communication.
 #
 # This is what each technique saves:
@@ -654,13 +653,13 @@ ladder(list(other.items()))
 # %% other-order-read [markdown]
 # Stages save only 4.5 s now. What one technique has already saved, the next can't save again.
 #
-# Recomputation by itself saves nothing. With 32 devices in a replica instead of 48, the weights, gradients and optimizer state alone take 73 of 80 GB.
+# Recomputation alone saves nothing. With 32 devices in a replica instead of 48, weights, gradients and optimizer state take 73 of 80 GB.
 # Only full recomputation squeezes the activations into the remaining 7 GB, and that costs more time than the smaller replica saves.
 
 # %% note-choice [markdown]
 # How firm is the planner's choice?
 #
-# It doesn't hang on the one number that we fitted, the 52 % of an A100's peak. With 44 % or 66 %, a step takes seconds more or less, but the plan of 18.8 s stays the best.
+# It doesn't depend on the one number that we fitted, 52 % of an A100's peak. With 44 % or 66 %, a step takes seconds more or less, but the plan of 18.8 s stays the best.
 #
 # The eight stages of the first plan are less firm. They beat 16 stages by only 0.02 s, because your planner charges every stage for the logits.
 # If the last stage had fewer blocks instead, so that all stages took equally long, 16 stages would win.
@@ -669,7 +668,7 @@ ladder(list(other.items()))
 # ## Too good to be true
 #
 # Your planner doesn't count the time of FSDP yet. A device gathers the weights of each block twice, for the forward and for the backward pass,
-# and a reduce-scatter adds up the gradients. It does all three in *every* micro-batch, and then has nothing left to add up at the end of the step. Each takes half as long as an all-reduce. With overlap, they too hide behind compute:
+# and a reduce-scatter adds up the gradients. It does all three in *every* micro-batch, and has nothing left to add up at the end of the step. Each takes half as long as an all-reduce. With overlap, they too hide behind compute:
 
 
 # %% fsdp
@@ -714,7 +713,7 @@ report(seconds, best)
 
 # %% fsdp-read [markdown]
 # There they are, the 17.6 seconds. And the pipeline is gone! Your planner splits each weight between two devices, and then over 768 replicas.
-# If that is true, we could have saved ourselves most of {lesson:stages}.
+# If that is true, most of {lesson:stages} was for nothing.
 #
 # The paper that measured the 24.8 s has also measured FSDP, under the name of ZeRO-3: 175 billion parameters and a batch of 1,536 examples, on 384, 768 and 1,536 devices.
 
@@ -785,8 +784,7 @@ print(f"left for communication {66.8 - compute:5.1f} s")
 # But more devices also left fewer examples to each: on 384 devices a gather served four of them, on 1,536 only one. We don't know.
 # We only know of a later FSDP run on 64 nodes of H100s. There a gather served eight examples, and the explorer's estimate was right.
 #
-# Our 17.6-second plan is in the same position. Each gather serves a single example, and takes just as long as the compute it hides behind. There is no slack at all.
-# If it took twice as long, the step would take 34.5 s.
+# Our 17.6-second plan is in the same position. Each gather serves a single example, and takes just as long as the compute it hides behind, without slack. If it took twice as long, the step would take 34.5 s.
 # So don't rent 1,536 devices for this plan before you have measured gathers over many nodes, with `nccl-tests` ({lesson:all_reduce}).
 #
 # Without FSDP, the same network of 175 billion parameters took 20.8 s a step on 1,536 devices, with tensor parallelism and stages.
@@ -796,7 +794,7 @@ print(f"left for communication {66.8 - compute:5.1f} s")
 # What else can go wrong?
 #
 # - *Time.* The site's page *How good is the model?* compares the explorer with all the published runs that we found. Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order. Your planner has been off by up to 38 % on later programs.
-# - *Memory.* A plan of 79 GB may not fit into 80 GB. Libraries need memory of their own, for the buffers of collectives for example, and memory that has been freed may lie in pieces too small to be used again. A run on a few nodes tells you how much is missing.
+# - *Memory.* A plan of 79 GB may not fit into 80 GB. Libraries need memory too, for example for the buffers of collectives, and freed memory may lie in pieces too small to be used again. A run on a few nodes tells you how much is missing.
 # - *What is left out.* Neither your planner nor the explorer models kernels that wait for their launch, congestion, checkpoints and failures, nor networks with experts, which the glossary explains under *Expert parallelism*.
 
 # %% yours-text [markdown]
@@ -845,7 +843,7 @@ for links, plan in [("fast", fast_best), ("slow", slow_best)]:
     print(f"best on {links} links {times}")
 
 # %% worlds-read [markdown]
-# Suppose that you count on fast links, and they are slow. Then a step takes 18.3 s where 15.5 s would do, so your wrong guess costs you almost 3 s.
+# Suppose that you count on fast links, and they are slow. Then a step takes 18.3 s where 15.5 s would do: your guess costs you almost 3 s.
 # If you count on slow links and they are fast, it costs less than 1 s.
 # The extra time that a plan costs you, over the best plan for the same links, is its *regret*.
 #
@@ -909,7 +907,7 @@ for seconds, plan in close:
     print(f"{seconds:.2f} s {sizes}  {plan.recompute}")
 
 # %% close-read [markdown]
-# These eleven lie within 0.2 s of one another, hardly more than a hundredth of a step, and no planner can tell them apart. So look at what they have in common.
+# These eleven lie within 0.2 s, about a hundredth of a step, and no planner can tell them apart. So look at what they have in common.
 # All have 16 replicas of four devices, and the four share the network by stages, or by stages and tensor parallelism. All use ZeRO-1 and selective recomputation.
 #
 # None uses FSDP. But the best FSDP plan isn't far behind: its largest regret is 1.18 s, against 0.78 s. Our planner isn't accurate enough to tell those two apart, either.
@@ -949,7 +947,7 @@ ScaleOutExplorer(
 # %% explorer-read [markdown]
 # Read the first plan. A step takes 778 ms, and a device computes for only 451 ms of them.
 # Each of the 64 replicas works through eight micro-batches of one example. The gradients are complete only during the last of these, so at most one backward pass can hide their communication.
-# The 159 ms over `batch` are what doesn't fit behind it.
+# The 159 ms over `batch` are the part it can't hide.
 #
 # Now give the devices more examples. In the table below, plan 1 is the one that you have just read. Plan 2 has the same mesh and ZeRO-1, but 4,096 examples.
 # Plan 3 is the fastest with 4,096 examples and ZeRO-1, and plan 4 is the fastest of all with 4,096 examples:
@@ -965,7 +963,7 @@ four_plans()
 #
 # What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has two devices along `model` instead of eight, and these communicate far less.
 # A replica needs only a quarter of the devices, and ZeRO-1 and selective recomputation make the plan fit. The devices reach 44 %.
-# With 512 examples, that would be a bad plan: each of its 256 replicas would get only two of them. Two micro-batches can't be interleaved over eight stages ({lesson:stages}), so these would wait for most of the step.
+# With 512 examples, that would be a bad plan: each of its 256 replicas would get only two of them. Two micro-batches can't be interleaved over eight stages ({lesson:stages}), which would wait for most of the step.
 #
 # So a larger batch helps twice: *it gives the devices more to compute between two exchanges of gradients, and it lets you use smaller replicas.*
 #
@@ -997,9 +995,9 @@ four_plans()
 # ## The end of the course
 #
 # The course began with four training runs ({lesson:whole_game}). One of them had learned from wrong labels, and TensorFlow had reported no error.
-# You recognized it because you could compare it with three others. Had it been the only run, you might never have known.
+# You recognized it because you could compare it with three others. If it had been the only run, you might not have known.
 #
-# Comparing is what you have done ever since. You compared eight devices with one, an optimizer of your own with one that you could trust, and a restored run with one that never stopped.
+# Comparing is what you have done ever since. You compared eight devices with one, your own optimizer with one that you could trust, and a restored run with one that never stopped.
 # In this lesson there were no devices at all, so you compared a planner with runs that others had published. That told you which of its estimates to believe, and which to measure first.
 #
 # Have you inherited a program with Estimators? {Lesson:estimators} shows how to get off them and keep the numbers.
