@@ -384,8 +384,9 @@ FourCollectives()
 # In the all-to-all, device 0 gets chunk A of every device, device 1 gets chunk B of every device, and so on.
 # Nothing is added up. Each device had a row, and now it has a column.
 #
-# How much does each of $n$ devices send? The payload $S$ is the size of all chunks A, B, C, ... together.
-# In an all-reduce it is $2 \frac{n - 1}{n} S$, which makes 448 bytes for our payload of 256 and 8 devices.
+# How much does each of $n$ devices send? Let $S$ be the size of all chunks A, B, C, ... together.
+# (It is the payload of {lesson:communication}, except in a reduce-scatter, after which a device holds only one chunk.)
+# In an all-reduce, each device sends $2 \frac{n - 1}{n} S$, which makes 448 bytes for our payload of 256 and 8 devices.
 # In each of the other three it is half as much, $\frac{n - 1}{n} S$, or 224 bytes.
 #
 # So an all-reduce costs as much as its two halves, and something can go between them: the update.

@@ -637,7 +637,7 @@ print(f"fit        {fitted.history['loss'][0]:.4f}")
 print(f"one device {losses_of(one).mean():.4f}")
 
 # %% strategy-read [markdown]
-# These are mean losses over the 100 steps. They agree to four digits.
+# These are mean losses over the 100 steps. They agree to four digits, because each batch splits into equal parts. {Lesson:strategies} shows what happens if it doesn't.
 #
 # *More about this:* {lesson:strategies}, on strategies, {lesson:custom_training}, on loops of your own,
 # and {lesson:workers}, on several machines.
@@ -685,11 +685,13 @@ ScaleOutExplorer(
 # ## Three doors
 #
 # - **I want to understand.** {Lesson:mesh_and_layout}, {lesson:communication}, {lesson:all_reduce},
-#   {lesson:one_step}, {lesson:splitting_the_model}, {lesson:zero_and_fsdp}, {lesson:transformer_block}, {lesson:how_long}, {lesson:stages}, {lesson:which_plan}, in this order.
+#   {lesson:one_step}, {lesson:a_run}, {lesson:splitting_the_model}, {lesson:large_trainings}, {lesson:zero_and_fsdp}, {lesson:transformer_block}, {lesson:how_long}, {lesson:stages}, {lesson:which_plan}, in this order.
 # - **I have a Keras model.** {Lesson:strategies}, {lesson:custom_training}, {lesson:own_steps}, {lesson:workers}, {lesson:failures};
 #   and {lesson:estimators}, if your program still has Estimators.
 # - **Something goes wrong.** {Lesson:from_scratch}; on the site, *Silent mistakes*, *What DTensor gets right*
 #   and *Troubleshooting*.
+#
+# Each lesson begins with what you need to know for it, and which lesson explains that.
 #
 # [`whole_game.py`](../plain/whole_game.py) makes the runs of this notebook in one file.
 # It needs only TensorFlow and NumPy, and makes its own data.
