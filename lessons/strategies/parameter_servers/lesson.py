@@ -367,7 +367,7 @@ times = about(with_all_reduce / without, 1.2, 8, digits=1)
 print("the all-reduce takes", times, "times as long")
 
 # %% counted-read [markdown]
-# You get a much faster run. Whenever we tried it, worker 1 did four to eight of the 40 steps, and worker 0 the rest. With an all-reduce, each worker would do twenty, and the 40 gradients would take three or four times as long.
+# You get a much faster run. Whenever we tried it, worker 1 did four to eight of the 40 steps, and worker 0 the rest. With an all-reduce, each worker would do twenty, and the 40 gradients would take three to five times as long.
 # At best, they would take about five times as long: in the two timelines above, two seconds give 4 gradients or 22. But pulls and pushes also take time, and here all the processes share the cores of one machine.
 #
 # Now let's look at the price again. How many updates come in while worker 1 computes one gradient? The cell prints the largest staleness of our run, and draws the ideal case, in which pulls and pushes take no time:
@@ -378,9 +378,9 @@ print("largest staleness:", about(largest, 3, 20, digits=1))
 picture.staleness_picture()
 
 # %% staleness-picture-read [markdown]
-# In the ideal case, ten updates come in before worker 1 pushes. In our run there were up to eight.
+# In the ideal case, ten updates come in before worker 1 pushes. In our run there were nearly as many.
 #
-# So when worker 1 pushes, its gradient belongs to a value that `w` had eight updates ago. Such a gradient is stale, as you saw in {lesson:strategies}.
+# So when worker 1 pushes, its gradient belongs to a value that `w` had eight or nine updates ago. Such a gradient is stale, as you saw in {lesson:strategies}.
 # The gradients of worker 0 have a staleness of 0 or 1, because worker 1 pushes at most once while worker 0 computes.
 # The server can't tell these gradients apart. It applies a stale gradient just like a fresh one.
 
