@@ -48,14 +48,6 @@ def test_a_run_that_diverged_is_still_drawn(loss):
     assert panels.png()
 
 
-@pytest.mark.parametrize(("splits", "named"), [(("train", "test"), 4), (("train",), 2)])
-def test_the_legend_names_only_lines_that_there_can_be(splits, named):
-    (legend,) = Panels(("raw", "unit"), 10, splits)._figure.legends
-    texts = [text.get_text() for text in legend.get_texts()]
-    assert len(texts) == named
-    assert sum("held out" in text for text in texts) == named - 2
-
-
 def test_the_picture_tells_its_figures_to_those_who_cannot_see_it(monkeypatch):
     monkeypatch.setattr(trainings, "history", history)
     picture = trainings.picture({"raw rows": 50, "unit rows": 120})

@@ -14,7 +14,6 @@ from course_lib.specs.plan import Plan, data_parallel
 from course_lib.specs.sharding import numbered_tensor
 from lessons.layouts.scheme import Scheme
 from lessons.strategies.global_batches import ReceivedExamples
-from tests.course import from_lesson
 from tests.drawn import SVG, elements, tree, words
 from tests.unit.specs import layouts_with_shapes
 
@@ -49,7 +48,6 @@ def test_what_cannot_be_drawn_is_shown_as_a_line_and_the_reason():
 
 # Schemes and parts of data sets
 
-Alternatives = from_lesson("splitting_the_model.alternatives", "Alternatives")
 SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 TENSORS = {
     "x": ("batch", "features"),
@@ -59,7 +57,7 @@ TENSORS = {
 }
 
 
-def blocks(scheme: Scheme | Alternatives) -> list[tuple[str, str]]:
+def blocks(scheme: Scheme) -> list[tuple[str, str]]:
     """Returns the colour and the text of each block, in the order of the tensors."""
     groups = elements(scheme, class_="part")
     texts, fills = [" ".join(words(group)) for group in groups], [group[0].get("fill") for group in groups]
@@ -72,13 +70,6 @@ def test_equal_colours_are_equal_data_and_what_all_hold_has_none():
     assert [text for _fill, text in shown] == ["0 1", "2 3", "0 2", "1 3", "0 2", "1 3", "0 1", "2 3"]
     assert [fill for fill, _text in shown] == list(shapes.PALETTE[:8])
     assert blocks(Scheme(data_parallel(2), {"b1": ("hidden",)}, SIZES)) == [(shapes.EMPTY, "all")]
-
-
-def test_colours_of_other_data_go_on_where_the_palette_ends_and_from_picture_to_picture():
-    mesh = MeshSpec([("x", 4), ("y", 2)])
-    plans = [Plan("rows", mesh, {"hidden": "x"}), Plan("both", mesh, {"hidden": "x", "classes": "y"})]
-    fills = [fill for fill, _text in blocks(Alternatives("W2", ("hidden", "classes"), SIZES, plans))]
-    assert len(set(fills)) == 4 + 8
 
 
 def test_an_empty_part_is_dashed_and_what_came_twice_has_a_thick_frame():

@@ -3,7 +3,6 @@
 import ast
 import re
 
-import polib
 import pytest
 
 import course_lib
@@ -34,19 +33,6 @@ def test_every_text_of_code_is_one_that_catalogues_find():
                 assert all(isinstance(each, ast.Constant) for each in texts), f"{path}:{call.lineno}"
             strings = (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr))
             assert not any(map(calls, strings)), f"{path}: within an f-string Babel finds none on Python 3.11"
-
-
-@pytest.mark.parametrize(("count", "said"), [(1, "1 jeden"), (5, "5 wiele"), (22, "22 kilka")])
-def test_a_language_has_as_many_plural_forms_as_it_likes(tmp_path, monkeypatch, count, said):
-    rule = "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);"
-    catalogue = polib.POFile()
-    catalogue.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Plural-Forms": rule}
-    forms = {0: "{count} jeden", 1: "{count} kilka", 2: "{count} wiele"}
-    catalogue.append(polib.POEntry(msgid="{count} axis", msgid_plural="{count} axes", msgstr_plural=forms))
-    catalogue.save(str(tmp_path / "pl.po"))
-    monkeypatch.setattr(i18n, "_CATALOGUES", tmp_path)
-    i18n.set_language("pl")
-    assert i18n.ngettext("{count} axis", "{count} axes", count) == said
 
 
 def test_an_unknown_language_is_refused_by_name_in_the_readers_own(language):
