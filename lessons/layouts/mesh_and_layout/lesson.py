@@ -562,11 +562,6 @@ compare(matrix, pack_as_in_tutorial(matrix, in_halves))
 #
 # Does the curve give it away? To see that, we need two more runs. One trains on all 64 reviews of each batch. The other reverses each batch before packing, so it loses the *first* half:
 
-# %% note-error [markdown]
-# On which mesh would there have been an error?
-#
-# On `model` 2 × `batch` 4. The function would make two parts, and then look for a third: an `IndexError`.
-
 # %% last-half
 def pack_reversed(array, layout):
     return pack_as_in_tutorial(array[::-1], layout)
@@ -601,6 +596,11 @@ for name, losses in runs.items():
 # The two half-runs are wrong before they have learned anything.
 # And look at the mean of their first losses: (0.698938 + 0.690200) / 2 = 0.694569.
 # That is exactly the loss of the full batch: each run saw one half of it.
+
+# %% note-error [markdown]
+# On which mesh would there have been an error?
+#
+# On `model` 2 × `batch` 4. The function would make two parts, and then look for a third: an `IndexError`.
 
 # %% note-values [markdown]
 # What if the shape is right, and the values are wrong?
