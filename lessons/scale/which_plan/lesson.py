@@ -793,7 +793,7 @@ print(f"left for communication {66.8 - compute:5.1f} s")
 # %% note-fails [markdown]
 # What else can go wrong?
 #
-# - *Time.* The site's page *How good is the model?* compares the explorer with all the published runs that we found. Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order. Your planner has been off by up to 38 % on later programs.
+# - *Time.* The site's page *How good is the model?* compares the explorer with all the published runs that we found. Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order.
 # - *Memory.* A plan of 79 GB may not fit into 80 GB. Libraries need memory too, for example for the buffers of collectives, and freed memory may lie in pieces too small to be used again. A run on a few nodes tells you how much is missing.
 # - *What is left out.* Neither your planner nor the explorer models kernels that wait for their launch, congestion, checkpoints and failures, nor networks with experts, which the glossary explains under *Expert parallelism*.
 
