@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import html
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -145,10 +146,17 @@ class Cluster:
             self._guarded[task].terminate()
 
     def restart(self, task: str) -> None:
-        """Starts a task again, at its address; where it still runs it is killed first."""
+        """Starts a task again, at its address, after killing it; returns when a server listens."""
         self.kill(task)
         self._num_read[task] = len(self._lines(task))
         self._start(task)
+        job, index = task.split()
+        host, port = self.addresses[job][int(index)].split(":")
+        while job == "ps" and not self._has_ended(task):  # a worker that asks too early fails its next step
+            with socket.socket() as caller:
+                if caller.connect_ex((host, int(port))) == 0:
+                    break
+            time.sleep(0.1)
 
     def report(self) -> Report:
         """Returns what each task has printed so far, and how it has ended."""

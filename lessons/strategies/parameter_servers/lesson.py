@@ -818,7 +818,8 @@ def slow_step(iterator):
 train(slow_step)
 
 # %% server-text [markdown]
-# First the server. In epoch 2, as soon as worker 0 has done a step, we kill server 1. Then we wait until the run has ended, restart the processes that are down, and let them finish epoch 2. This takes about half a minute:
+# First the server. In epoch 2, as soon as worker 0 has done a step, we kill server 1. Then we wait until the run has ended, restart the processes that are down, and let them finish epoch 2.
+# The server comes first. For a server, `restart` returns when it answers again, and only then do we restart the coordinator. This takes about half a minute:
 
 # %% server
 import tempfile
@@ -844,7 +845,10 @@ for task in without_server_1.tasks:
 # Half of `W1` was gone, because only server 1 had it. So the coordinator couldn't go on, and ended with an `UnavailableError`. The workers and server 0 kept running, and waited for a new coordinator.
 # So when you lose a server, your training run ends. The same holds when you lose the coordinator, which runs the loop.
 #
-# But the checkpoint of epoch 1 was left. So we restarted server 1 and the coordinator, and the run resumed from this checkpoint. The coordinator printed epoch 1 before the kill, and epoch 2 after its restart:
+# But the checkpoint of epoch 1 was left. So we restarted server 1 and the coordinator, and the run resumed from this checkpoint.
+# Why the server first? A worker that finds a server gone lets a moment pass before it tries again. A step that reaches it in this moment fails, although the server is back, and ends the coordinator a second time. If that happens to you, restart the coordinator once more.
+#
+# The coordinator printed epoch 1 before the kill, and epoch 2 after its restart:
 
 # %% again
 print_epochs(resumed["chief 0"])
