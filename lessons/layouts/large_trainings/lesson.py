@@ -282,7 +282,7 @@ reveal("large_trainings-accumulated", carried)
 # %% axis-text [markdown]
 # ## Sums that stay where they are
 #
-# After a micro-batch, each device has the gradient of its own two reviews. Each is a *partial sum*: add up all eight, and you have the micro-batch's gradient.
+# After a micro-batch, each device has the gradient of its own two reviews. Each is a *partial sum*: add up all eight, divide by eight, and you have the micro-batch's gradient.
 # We want the partial sums to stay on their devices until the last micro-batch is done.
 #
 # Take a small case. Two devices have computed the partial sums 3 and 5.
