@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from course_lib.i18n import _, labelled, ngettext
+from course_lib.i18n import _, join_sentences, labelled, ngettext
 
 Quantity = Literal["loss", "accuracy"]
 Split = Literal["train", "test"]
@@ -59,6 +58,12 @@ class Picture:
     png: bytes
     alt: str
     text: str
+
+    @classmethod
+    def of(cls, figure: Figure, text: str, *figures: str) -> Picture:
+        """Returns what is drawn, with its figures in words."""
+        figure.savefig(file := io.BytesIO())
+        return cls(file.getvalue(), join_sentences([text, *figures]), text)
 
     def __repr__(self) -> str:
         return self.text
@@ -143,11 +148,10 @@ class Panels:
     def _make_axes(self, num_steps: int) -> dict[str, Axes]:
         titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
         axes: dict[str, Axes] = dict(zip(titles, self._figure.subplots(1, 2), strict=True))
+        end = max(num_steps, 1) * 1.015  # room for a marker at the last step
         for quantity, title in titles.items():
             axes[quantity].set_title(title, fontsize="medium")
-            axes[quantity].set_xlabel(_("step"))
-            axes[quantity].set_xlim(0, max(num_steps, 1) * 1.015)  # room for a marker at the last step
-            axes[quantity].set_ylim(0, 1)
+            axes[quantity].set(xlabel=_("step"), xlim=(0, end), ylim=(0, 1))
             axes[quantity].grid(visible=True, alpha=0.3)
         return axes
 
@@ -162,10 +166,6 @@ class Panels:
             self.lines[name, quantity, "test"] = line
 
     def _largest_loss(self) -> float:
-        losses = [
-            float(loss)
-            for (_name, quantity, _split), line in self.lines.items()
-            if quantity == "loss"
-            for loss in np.asarray(line.get_ydata())
-        ]
-        return max((loss for loss in losses if math.isfinite(loss) and loss > 0), default=1.0)
+        lines = [line for (_name, quantity, _split), line in self.lines.items() if quantity == "loss"]
+        losses = np.concatenate([np.asarray(line.get_ydata(), float) for line in lines])
+        return float(np.max(losses[np.isfinite(losses) & (losses > 0)], initial=0.0)) or 1.0

@@ -265,9 +265,13 @@ def _how(training: Training, mesh: MeshSpec, state: State) -> Node:
     if state["zero"] and mesh.dim_size(BATCH) > 1:
         told.append(f"ZeRO-{training.zero.value}" if training.zero else _("no ZeRO"))
     if state["recompute"]:
-        again = {"none": _("nothing"), "selective": _("attention"), "full": _("blocks")}
-        told.append(_("recomputed: {what}", what=again[training.recompute]))
+        told.append(_("recomputed: {what}", what=recomputed()[training.recompute]))
     return node("span", _("; ").join(told))
+
+
+def recomputed() -> dict[str, str]:
+    """Returns what the ways to recompute are called, by their values."""
+    return {"none": _("nothing"), "selective": _("attention"), "full": _("blocks")}
 
 
 def _listed(total: str, parts: Sequence[str]) -> Node:

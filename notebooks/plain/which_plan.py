@@ -158,18 +158,18 @@ def tensor_again_seconds(network, machine, plan):
 
 
 def exposed_seconds(communication, blocks, hidden_behind):
-    of_one_block = communication / blocks
-    too_long = communication - hidden_behind
-    return max(of_one_block, too_long)
+    the_last = communication / blocks
+    beyond = communication - hidden_behind
+    return max(the_last, beyond)
 
 
 def gather_seconds(network, machine, plan):
     if plan.zero < 3:
         return 0
     # The weights have as many bytes as the gradients
-    gather = gradient_seconds(network, machine, plan) / 2
-    # Gather, gather again, reduce-scatter
-    communication = 3 * gather
+    all_reduce = gradient_seconds(network, machine, plan)
+    # Gather, gather again, reduce-scatter: each is half of one
+    communication = 3 * all_reduce / 2
     if not plan.overlap:
         return communication
     compute = compute_seconds(network, machine, plan)
@@ -246,8 +246,8 @@ def state_held(network, plan):
     if plan.zero == 3:
         gradients /= plan.data
         # Two blocks are whole: one that computes, and the next
-        whole = 2 * 2 * 12 * network.width**2 / plan.tensor
-        variables = variables / plan.data + whole
+        block_bytes = 2 * 12 * network.width**2 / plan.tensor
+        variables = variables / plan.data + 2 * block_bytes
     return {
         "variables": variables,
         "gradients": gradients,

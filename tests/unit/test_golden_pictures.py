@@ -26,7 +26,7 @@ from tests.course import from_lesson
 from tests.drawn import SVG, tree
 
 schedule = from_lesson("stages.schedules", "schedule")
-exposed_exchange = from_lesson("which_plan.pictures", "exposed_exchange")
+exposed_exchange = from_lesson("memory_and_time.pictures", "exposed_exchange")
 two_cuts = from_lesson("stages.pictures", "two_cuts")
 FourCollectives = from_lesson("all_reduce.four_collectives", "FourCollectives")
 two_levels = from_lesson("how_long.rings_and_trees", "two_levels")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 
 from matplotlib.figure import Figure
@@ -39,6 +38,4 @@ def _curves(lines: Mapping[str, Losses], label: str, text: str) -> Picture:
     axes.set_ylabel(label)
     axes.grid(visible=True, alpha=0.3)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    file = io.BytesIO()
-    figure.savefig(file)
-    return Picture(file.getvalue(), text, text)
+    return Picture.of(figure, text)

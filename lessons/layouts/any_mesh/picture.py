@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure as Sheet
 
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _
 from course_lib.pictures import arranging
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
@@ -105,11 +104,9 @@ def run_picture(
     plot.set_xlabel(_("step"))
     plot.set_ylabel(_("loss (mean of the last 20 steps)"))
     plot.legend(loc="lower left", frameon=False)
-    file = io.BytesIO()
-    sheet.savefig(file)
     text = _("Picture: the loss of a run that moves from mesh to mesh, and that of one device.")
     moved = _("It moved after the steps {steps}.", steps=", ".join(str(step) for step in moves if step))
-    return Picture(file.getvalue(), join_sentences([text, moved]), text)
+    return Picture.of(sheet, text, moved)
 
 
 def costs_picture(panels: Mapping[str, tuple[str, Mapping[str, Mapping[str, float]]]]) -> Figure:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _
 from course_lib.measured.files import load
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.curves import STYLES, Picture
@@ -34,11 +33,9 @@ def times_picture() -> Picture:
     axes.minorticks_off()
     axes.grid(visible=True, alpha=0.3)
     axes.legend()
-    file = io.BytesIO()
-    figure.savefig(file)
     text = _("Picture: recorded time of a training step over its batch size, on one device and on eight.")
     figures = [f"{name}: " + ", ".join(f"{value:.1f}" for value in values) for name, values in lines.items()]
-    return Picture(file.getvalue(), join_sentences([text, *figures]), text)
+    return Picture.of(figure, text, *figures)
 
 
 def parts_picture() -> Drawn:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _
 from course_lib.pictures.curves import STYLES, Picture
 
 _HIGHEST = 2.4  # about the loss of a network that knows nothing: above it a rate is too high
@@ -23,7 +22,7 @@ def loss_curves(runs: Mapping[str, Mapping[str, Any]]) -> Picture:
         axes.plot(range(1, len(losses) + 1), losses, color=colour, linestyle=dashes)
         axes.annotate(name, (len(losses), losses[-1]), (6, -4), textcoords="offset points", color=colour)
     text = _("Picture: losses of the programs {names}. All of them fall.", names=", ".join(runs))
-    return _picture(figure, text)
+    return Picture.of(figure, text)
 
 
 def factor_curves(factors: Mapping[str, Sequence[float]]) -> Picture:
@@ -34,7 +33,7 @@ def factor_curves(factors: Mapping[str, Sequence[float]]) -> Picture:
         axes.plot(range(1, len(values) + 1), values, color=colour, linestyle=dashes)
         axes.annotate(name, (len(values), values[-1]), (6, -4), textcoords="offset points", color=colour)
     axes.set_ylim(bottom=0)
-    return _picture(
+    return Picture.of(
         figure, _("Picture: the factor of each step in the programs {names}.", names=", ".join(factors))
     )
 
@@ -43,7 +42,7 @@ def rate_curves(tried: Mapping[str, Mapping[float, tuple[float, float]]]) -> Pic
     """Returns the test loss over the learning rate, with a line for each optimizer and its best rate."""
     figure, axes = _sheet(_("learning rate"))
     text = _("Picture: test loss over the learning rate, a line for each optimizer.")
-    told = [text]
+    told = []
     for (name, results), (colour, dashes, marker) in zip(tried.items(), STYLES, strict=False):
         losses = [loss if loss < _HIGHEST else _HIGHEST for loss, _accuracy in results.values()]
         axes.plot(list(results), losses, color=colour, linestyle=dashes, marker=marker, label=name)
@@ -51,7 +50,7 @@ def rate_curves(tried: Mapping[str, Mapping[float, tuple[float, float]]]) -> Pic
         told.append(_("{name}: best at {rate}.", name=name, rate=best))
     axes.set(xscale="log", yscale="log")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
-    return _picture(figure, text, join_sentences(told))
+    return Picture.of(figure, text, *told)
 
 
 def _sheet(label: str) -> tuple[Figure, Axes]:
@@ -61,9 +60,3 @@ def _sheet(label: str) -> tuple[Figure, Axes]:
     axes.set_ylabel(_("loss"))
     axes.grid(visible=True, alpha=0.3)
     return figure, axes
-
-
-def _picture(figure: Figure, text: str, alt: str = "") -> Picture:
-    file = io.BytesIO()
-    figure.savefig(file)
-    return Picture(file.getvalue(), alt or text, text)

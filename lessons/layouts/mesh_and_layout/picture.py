@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _
 from course_lib.pictures.curves import STYLES, Picture
 from course_lib.watch.curves import smoothed
 
@@ -22,8 +21,6 @@ def losses_picture(runs: Mapping[str, Sequence[float]]) -> Picture:
     axes.set_ylabel(_("loss (mean of the last 20 steps)"))
     axes.legend(frameon=False)
     axes.grid(visible=True, alpha=0.3)
-    file = io.BytesIO()
-    figure.savefig(file)
     text = _("Picture: the loss of each run, step by step.")
     last = ", ".join(f"{name} {smoothed(losses)[-1]:.3f}" for name, losses in runs.items())
-    return Picture(file.getvalue(), join_sentences([text, _("At the end: {last}.", last=last)]), text)
+    return Picture.of(figure, text, _("At the end: {last}.", last=last))

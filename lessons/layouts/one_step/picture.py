@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _
 from course_lib.pictures.curves import STYLES, Picture
 
 
@@ -37,9 +36,7 @@ def differences_picture(comparisons: Mapping[str, Sequence[float]]) -> Picture:
     axes.set_xlim(0.5, 25)
     axes.set_ylim(top=10)
     axes.grid(visible=True, alpha=0.3)
-    file = io.BytesIO()
-    figure.savefig(file)
     text = _("Picture: how far the losses of eight devices and of one are apart, step by step.")
     largest = ", ".join(f"{name} {max(values):.0e}" for name, values in comparisons.items())
     figures = _("Largest difference: {largest}.", largest=largest)
-    return Picture(file.getvalue(), join_sentences([text, figures]), text)
+    return Picture.of(figure, text, figures)

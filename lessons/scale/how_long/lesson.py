@@ -62,7 +62,7 @@ TensorAndDataExplorer()
 # No A100 ran for this. The explorer calculates these numbers, and in this lesson you calculate them, too.
 # In the end you have a *planner* that tries all plans and finds the fastest, just as the explorer does.
 # It is simpler than the explorer, so its numbers are slightly different.
-# The four techniques that are switched off here come later: stages and recomputation in {lesson:stages}, ZeRO and overlap in {lesson:which_plan}.
+# The four techniques that are switched off here come later: stages and recomputation in {lesson:stages}, ZeRO and overlap in {lesson:memory_and_time}.
 #
 # Now look at the curve. It shows how long a step takes on other numbers of devices.
 # At first, twice as many devices take half the time. Later they don't:

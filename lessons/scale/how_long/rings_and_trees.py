@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 
 import matplotlib.figure
 
-from course_lib.i18n import _, join_sentences, labelled, ngettext
+from course_lib.i18n import _, labelled, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell
@@ -61,12 +60,10 @@ def time_against_payload(ring_seconds: Seconds, tree_seconds: Seconds) -> Pictur
     axes.minorticks_off()
     axes.grid(visible=True, alpha=0.3)
     axes.legend()
-    file = io.BytesIO()
-    drawn.savefig(file)
     text = _(
         "Picture: the time of an all-reduce over its payload, in rings and trees of 8 and of 512 devices."
     )
-    return Picture(file.getvalue(), join_sentences([text, _("; ").join(figures)]), text)
+    return Picture.of(drawn, text, _("; ").join(figures))
 
 
 def two_levels() -> Figure:

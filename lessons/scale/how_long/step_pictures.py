@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib.figure
 
-from course_lib.i18n import _, join_sentences, labelled, ngettext
+from course_lib.i18n import _, labelled, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.cells import Line, cell, shade
@@ -137,10 +136,8 @@ def compute_against_gradients(
     axes.minorticks_off()
     axes.grid(visible=True, alpha=0.3)
     axes.legend()
-    file = io.BytesIO()
-    drawn.savefig(file)
     text = _("Picture: computing and the all-reduce of gradients over the number of devices.")
-    return Picture(file.getvalue(), join_sentences([text, _("; ").join(figures)]), text)
+    return Picture.of(drawn, text, _("; ").join(figures))
 
 
 def _words() -> dict[str, str]:

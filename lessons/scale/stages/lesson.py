@@ -685,7 +685,7 @@ error_over_width(errors)
 # Two things: the people of 2021 ran a pipeline, and they recomputed every block. With both, your planner comes within 12 % of their step.
 #
 # But would you do the same today? By your planner's count, seven of its 28 seconds pay for memory: in them, the devices compute what they have computed before.
-# Must memory cost so much time? And if your planner offered you a plan of less than 18 s, would you rent 1,536 devices for it? These are the questions of {lesson:which_plan}.
+# Must memory cost so much time? That is the question of {lesson:memory_and_time}. And if your planner then offers you a plan of less than 18 s, would you rent 1,536 devices for it? That is the question of {lesson:which_plan}.
 
 # %% plain-heading [markdown]
 # ## The plain program

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import matplotlib.figure
 
-from course_lib.i18n import _, join_sentences, labelled
+from course_lib.i18n import _, labelled
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.cells import Line, cell
@@ -81,6 +80,4 @@ def error_over_width(errors: Points) -> Picture:
     axes.grid(visible=True, alpha=0.3)
     told = [labelled(f"{width:,}", f"{error:+.0f} %") for width, error in errors]
     text = _("Picture: the planner's error over the width of the network.")
-    file = io.BytesIO()
-    drawn.savefig(file)
-    return Picture(file.getvalue(), join_sentences([text, _("; ").join(told)]), text)
+    return Picture.of(drawn, text, _("; ").join(told))

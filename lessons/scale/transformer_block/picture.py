@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure as Sheet
 
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
@@ -211,8 +210,6 @@ def run_picture(losses: Sequence[float], one_device: Sequence[float], plans: Map
     plot.set_xlabel(_("step"))
     plot.set_ylabel(_("loss"))
     plot.legend(loc="center right", frameon=False)
-    file = io.BytesIO()
-    sheet.savefig(file)
     text = _("Picture: the loss of a run that changes its plan, and that of one device.")
     changed = _("It changed after the steps {steps}.", steps=", ".join(str(step) for step in plans if step))
-    return Picture(file.getvalue(), join_sentences([text, changed]), text)
+    return Picture.of(sheet, text, changed)

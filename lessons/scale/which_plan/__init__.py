@@ -1,1 +1,1 @@
-"""What to run today: what replicas share, what hides, and which plan is hardly regretted."""
+"""What to run today: which estimates to trust, and which plan is hardly regretted."""

@@ -9,6 +9,7 @@ from course_lib.measured.tables import Table
 from course_lib.specs.plan import BATCH
 from lessons.scale.best_plans import NETWORKS, Choice
 from lessons.scale.cost import MIXED, STAGE
+from lessons.scale.explorer import recomputed
 from lessons.scale.networks import transformer
 from lessons.scale.plan_bars import words
 from lessons.scale.planner import Planned, Ranking, transformer_plans
@@ -63,7 +64,9 @@ def _column(examples: int, found: tuple[Planned, float]) -> dict[str, str]:
     return {
         _("Examples in a batch"): f"{examples:,}",
         **{name: str(sizes[name]) for name in (STAGE, BATCH, "model")},
+        _("Micro-batches"): str(planned.training.microbatches),
         _("ZeRO"): str(planned.training.zero.value),
+        _("Recomputed"): recomputed()[planned.training.recompute],
         _("the time of a step"): f"{cost.seconds:.2f} s",
         **{name: f"{100 * seconds / cost.seconds:.0f} %" for name, seconds in parts.items()},
         _("of the devices' peak"): f"{100 * of_peak:.0f} %",

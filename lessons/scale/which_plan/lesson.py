@@ -2,23 +2,23 @@
 # # Which plan would you run today?
 #
 # In 2021, 1,536 A100s took 24.8 s for a training step of a network with 145.6 billion parameters and a batch of 2,304 examples.
-# In this lesson, your planner will offer you a plan that takes 17.6 s. Training on 300 billion tokens would then take 13 days instead of 18.
+# Your planner offers you a plan that takes 17.6 s on the same devices. Training on 300 billion tokens would then take 13 days instead of 18.
 #
 # Would you rent 1,536 devices on the strength of that? We know of nobody who has measured this plan.
 # And if your planner is wrong, you'll find out with 1,536 devices running, and every one of them on your bill.
 #
-# First you'll teach the planner three things: which activations are worth recomputing, what the replicas can share, and which communication can hide behind compute.
-# They bring the best step from 20.7 s down to 17.6 s. Then you'll meet a published run that the planner gets badly wrong. Knowing that, you'll choose a plan for 64 H100s.
+# So before you rent, check the planner against something that *was* measured, as close to your plan as you can find.
+# Then use what you learned: on the 4,096 H100s of {lesson:whole_game}'s open question, and on 64 H100s, which you might really rent.
 # *Which plan would you run today, and what would you measure first?*
 #
 # **After this lesson you can**
 #
-# - weigh selective recomputation, ZeRO, overlap and FSDP against one another, in seconds and in bytes;
 # - judge which of a planner's estimates to trust;
+# - say why a larger batch uses many devices better;
 # - choose a plan that you'll hardly regret, whether your links are fast or slow.
 #
-# **Time:** 55 minutes.
-# **You need to know:** the planner of {lesson:stages}, and ZeRO and FSDP from {lesson:zero_and_fsdp}.
+# **Time:** 35 minutes.
+# **You need to know:** the techniques of {lesson:memory_and_time}.
 
 # %%
 LANGUAGE = "en"
@@ -33,22 +33,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # On a CPU. What this lesson says about A100s and H100s is arithmetic, and we compare it with what other people measured and published.
 
-# %% so-far-text [markdown]
-# ## What is worth recomputing?
-#
-# For this network, your planner's best step takes 20.7 s. Here is how it got there in the last two lessons:
-
-# %% so-far tags=["modelled"]
-from lessons.scale.plan_bars import ladder
-
-steps = {"data and tensor": 39.9, "stages": 21.5, "chunks": 20.7}
-ladder(list(steps.items()))
-
 # %% planner-text [markdown]
-# The 20.7-second plan keeps all its activations, and needs 16 stages to make room for them. The plan actually run in 2021 needs only 8, because it recomputes every block. By your planner's count, that costs it seven seconds per step.
-# There may be something better between the two: recompute a part, and keep the rest.
+# ## Has anybody measured such a plan?
 #
-# The folded cell below is the planner of {lesson:stages}. Just run it. In this lesson we'll replace five of its functions. (If you ever rerun this cell, rerun everything below it as well.)
+# The next cell is the planner of {lesson:memory_and_time}, with all that it learned there. It is folded; just run it.
 
 # %% planner tags=["known"]
 import math
@@ -90,6 +78,8 @@ class Plan:
     stages: int = 1
     chunks: int = 1
     recompute: str = "nothing"
+    zero: int = 0
+    overlap: bool = False
 
 
 A100 = Machine(
@@ -172,6 +162,8 @@ def recomputed_flops(network, plan):
     attention_flops = 2 * 2 * SEQUENCE * network.width
     if plan.recompute == "full":
         return block_flops + attention_flops
+    if plan.recompute == "selective":
+        return attention_flops
     return 0
 
 
@@ -199,6 +191,36 @@ def gradient_seconds(network, machine, plan):
     return over_data(machine, plan, num_bytes)
 
 
+def exposed_seconds(communication, blocks, hidden_behind):
+    the_last = communication / blocks
+    beyond = communication - hidden_behind
+    return max(the_last, beyond)
+
+
+def exposed_gradient_seconds(network, machine, plan):
+    communication = gradient_seconds(network, machine, plan)
+    if not plan.overlap:
+        return communication
+    # Gradients are complete only in the last micro-batch
+    backward = 2 / 3 * compute_seconds(network, machine, plan)
+    backward += recompute_seconds(network, machine, plan)
+    return exposed_seconds(communication, network.blocks, backward)
+
+
+def gather_seconds(network, machine, plan):
+    if plan.zero < 3:
+        return 0
+    # The weights have as many bytes as the gradients
+    all_reduce = gradient_seconds(network, machine, plan)
+    # Gather, gather again, reduce-scatter: each is half of one
+    communication = 3 * all_reduce / 2
+    if not plan.overlap:
+        return communication
+    compute = compute_seconds(network, machine, plan)
+    compute += recompute_seconds(network, machine, plan)
+    return exposed_seconds(communication, network.blocks, compute)
+
+
 def one_stage(network, plan):
     # A copy of the network, with other blocks
     return replace(network, blocks=network.blocks // plan.stages)
@@ -215,11 +237,14 @@ def microbatch_seconds(stage, machine, plan):
     seconds += send_seconds(stage, machine, plan)
     seconds += recompute_seconds(stage, machine, plan)
     seconds += tensor_again_seconds(stage, machine, plan)
+    seconds += gather_seconds(stage, machine, plan)
     return seconds
 
 
 def once_seconds(stage, machine, plan):
-    return gradient_seconds(stage, machine, plan)
+    if plan.zero == 3:  # FSDP has added up its gradients
+        return 0
+    return exposed_gradient_seconds(stage, machine, plan)
 
 
 def step_seconds(network, machine, plan):
@@ -233,10 +258,18 @@ def step_seconds(network, machine, plan):
 def state_held(network, plan):
     parameters = parameters_held(network, plan)
     variables, gradients = 2 * parameters, 2 * parameters
+    optimizer = 12 * parameters
+    if plan.zero >= 1:
+        optimizer /= plan.data
+    if plan.zero == 3:
+        gradients /= plan.data
+        # Two blocks are whole: one that computes, and the next
+        block_bytes = 2 * 12 * network.width**2 / plan.tensor
+        variables = variables / plan.data + 2 * block_bytes
     return {
         "variables": variables,
         "gradients": gradients,
-        "optimizer": 12 * parameters,
+        "optimizer": optimizer,
     }
 
 
@@ -258,6 +291,8 @@ def stored_of_block(network, plan):
     tokens = plan.examples * SEQUENCE
     if plan.recompute == "full":
         return 2 * tokens * network.width
+    if plan.recompute == "selective":
+        return tokens * network.width * (10 + 24 / plan.tensor)
     return block_activations(network, plan)
 
 
@@ -309,6 +344,14 @@ def with_chunks(network, plans):
     return found
 
 
+def with_each(plans, name, values):
+    found = []
+    for plan in plans:
+        for value in values:
+            found.append(replace(plan, **{name: value}))
+    return found
+
+
 def ranked(network, machine, plans):
     found = []
     for plan in plans:
@@ -319,403 +362,33 @@ def ranked(network, machine, plans):
     return sorted(found, key=lambda pair: pair[0])
 
 
-PUBLISHED = 24.8
-
-
 def show(plan):
     words = [f"{name} {value}" for name, value in vars(plan).items()]
     print(", ".join(words[:4]))
     print(", ".join(words[4:]))
 
 
-def report(seconds, plan):
-    show(plan)
-    held = sum(memory_held(large, plan).values())
-    print(f"{held / 1e9:.1f} GB, {seconds:.1f} s,", end=" ")
-    print(f"{seconds / PUBLISHED:.2f} of the published time\n")
+# %% offer-text [markdown]
+# Here is the offer once more:
 
-
-# %% plan-text [markdown]
-# A plan gets two new fields. They stay switched off until their sections come:
-
-
-# %% plan
-@dataclass
-class Plan:
-    data: int
-    tensor: int
-    examples: int  # micro-batch size
-    microbatches: int
-    stages: int = 1
-    chunks: int = 1
-    recompute: str = "nothing"
-    zero: int = 0  # from "What does every replica hold?" on
-    overlap: bool = False  # from "What can hide?" on
-
-
-# %% shares-text [markdown]
-# Now look at one block of the plan of 2021. Some of its activations are values for each token; the others are values for each *pair* of tokens.
-# Here is how much of the block's memory each kind takes:
-
-# %% share-of-pairs tags=["modelled"]
+# %% offer tags=["modelled"]
 large = Network(blocks=80, width=12288, heads=96)
-theirs = Plan(
-    data=24,
-    tensor=8,
-    examples=2,
-    microbatches=48,
-    stages=8,
-    chunks=2,
-)
-
-tokens = theirs.examples * SEQUENCE
-for_tokens = tokens * large.width * (10 + 24 / theirs.tensor)
-in_all = block_activations(large, theirs)
-print(f"for each token:          {100 * for_tokens / in_all:.0f} %")
-for_pairs = in_all - for_tokens
-print(f"for each pair of tokens: {100 * for_pairs / in_all:.0f} %")
-
-# %% selective-text [markdown]
-# The pairs take 43 %. They are the matrices of attention: in every head, softmax and dropout leave an entry for each pair of tokens.
-# **Selective recomputation** recomputes only these matrices, and keeps everything else. Your planner needs one more case in the compute, and one in the memory:
-
-
-# %% selective
-def recomputed_flops(network, plan):
-    # Of a token, in one block
-    block_flops = 2 * 12 * network.width**2
-    attention_flops = 2 * 2 * SEQUENCE * network.width
-    if plan.recompute == "full":
-        return block_flops + attention_flops
-    if plan.recompute == "selective":  # new
-        return attention_flops
-    return 0
-
-
-def stored_of_block(network, plan):
-    tokens = plan.examples * SEQUENCE
-    if plan.recompute == "full":
-        return 2 * tokens * network.width
-    if plan.recompute == "selective":  # new
-        return tokens * network.width * (10 + 24 / plan.tensor)
-    return block_activations(network, plan)
-
-
-# %% kept-text [markdown]
-# How much of a block does the 2021 plan keep, and how much does a device hold: without recomputation, with selective, with full?
-
-# %% kept tags=["modelled"]
-for recompute in ["nothing", "selective", "full"]:
-    plan = replace(theirs, recompute=recompute)
-    stored = stored_of_block(large, plan)
-    kept = 100 * stored / block_activations(large, plan)
-    held = sum(memory_held(large, plan).values()) / 1e9
-    print(f"{recompute:9}: {kept:3.0f} % of a block kept,", end=" ")
-    print(f"{held:3.0f} GB")
-
-# %% kept-read [markdown]
-# Selective recomputation brings the plan from 171 GB down to 113 GB. That is a third less, but still too much for a device of 80 GB.
-# Full recomputation keeps only 9 % of a block, and fits with 50 GB. But it repeats the whole forward pass of every block.
-
-# %% predict-selective [markdown]
-# A network is 12,288 wide, and its sequences have 2,048 tokens. For each token, the forward pass of a block takes 24 · 12,288² FLOPs for products with weights,
-# and 4 · 2,048 · 12,288 FLOPs for attention among the tokens.
-# Recomputing whole blocks adds 32 % to the compute of a step. By what percentage does the compute grow if you recompute only the attention among the tokens?
-#
-# - [x] `1`
-#   The width is six times the sequence, so 24 times the width is 36 times as much as 4 times the sequence. Attention is one part of 37, and a 37th of 32 % is about 1 %.
-# - [ ] `5`
-#   That is a sixth of 32 %. The sequence is a sixth of the width, but there is also the 4 beside the 24.
-# - [ ] `14`
-#   That would be 43 % of 32 %. But 43 % is the share of the attention matrices in the memory, and not in the compute.
-# - [ ] `32`
-#   That is the price of recomputing everything. Most of it goes into the products with the weights.
-
-# %% reveal-selective
-selective = replace(theirs, recompute="selective")
-more = recompute_seconds(large, A100, selective)
-more /= compute_seconds(large, A100, selective)
-reveal("which_plan-selective", round(100 * more))
-
-# %% selective-read [markdown]
-# In FLOPs, that is a bargain: 1 % more compute for a third less memory.
-#
-# In 2022, Korthikanti and others measured both kinds of recomputation, with 175 billion parameters on 64 A100s.
-# Their selective run also used sequence parallelism, which {lesson:transformer_block} has a note on. Here are their times beside your planner's:
-
-# %% selective-published tags=["known", "modelled"]
-gpt3 = Network(blocks=96, width=12288, heads=96)
-theirs_2022 = Plan(
-    data=1,
-    tensor=8,
+offer = Plan(
+    data=768,
+    tensor=2,
     examples=1,
-    microbatches=64,
-    stages=8,
-    chunks=3,
+    microbatches=3,
+    recompute="selective",
+    zero=3,
+    overlap=True,
 )
+print(f"{step_seconds(large, A100, offer):.1f} s")
 
-for recompute, published in [("full", 18.1), ("selective", 13.8)]:
-    plan = replace(theirs_2022, recompute=recompute)
-    seconds = step_seconds(gpt3, A100, plan)
-    held = sum(memory_held(gpt3, plan).values()) / 1e9
-    print(f"{recompute:9}: published {published} s,", end=" ")
-    print(f"predicted {seconds:.1f} s, {held:.0f} GB")
-
-# %% published-read [markdown]
-# Both estimates are a sixth too long, much as in {lesson:stages}. But the saving comes out right: selective recomputation, with sequence parallelism, took a quarter less time than full, as your planner predicts.
+# %% offer-read [markdown]
+# Each weight is split between two devices, and then by FSDP over 768 replicas. In every micro-batch, each block's weights are gathered from all 192 nodes. The planner believes that this hides behind compute. Does it?
 #
-# The memory is wrong: your planner counts 86 GB for the selective run, too much for a device.
-# In fact the run did fit, because sequence parallelism splits the activations that tensor parallelism leaves whole on every device.
-
-# %% note-sequence [markdown]
-# How much does sequence parallelism save?
-#
-# Without attention matrices, a block keeps 10 + 24 / `tensor` bytes for each feature of a token. With sequence parallelism it keeps 34 / `tensor`.
-# The explorer counts this saving, but not its price: an extra gather of two inputs per block in the backward pass. Your planner counts neither.
-#
-# FlashAttention, which came later, doesn't store the attention matrices at all. Then selective recomputation has nothing left to save.
-
-# %% zero-text [markdown]
-# ## What does every replica hold?
-#
-# The plan of 2021 has 24 replicas, and each of them holds the whole optimizer state. ZeRO ({lesson:zero_and_fsdp}) gives each replica only a share of it.
-# ZeRO-1 divides only the optimizer state. ZeRO-3, also called FSDP, divides the gradients and the weights too. We leave out ZeRO-2, which divides the gradients but not the weights.
-#
-# Under FSDP, a device still holds two blocks whole: the one that it computes, and the next, which it gathers meanwhile:
-
-
-# %% zero
-def state_held(network, plan):
-    parameters = parameters_held(network, plan)
-    variables, gradients = 2 * parameters, 2 * parameters
-    optimizer = 12 * parameters
-    if plan.zero >= 1:  # new
-        optimizer /= plan.data
-    if plan.zero == 3:  # new
-        gradients /= plan.data
-        # Two blocks are whole: one that computes, and the next
-        whole = 2 * 2 * 12 * network.width**2 / plan.tensor
-        variables = variables / plan.data + whole
-    return {
-        "variables": variables,
-        "gradients": gradients,
-        "optimizer": optimizer,
-    }
-
-
-# %% zero-run-text [markdown]
-# Here is what a device holds under the plan of 2021 without ZeRO, with ZeRO-1 and with ZeRO-3:
-
-# %% zero-run tags=["modelled"]
-from lessons.scale.plan_bars import plans_against_memory
-
-rows = []
-for zero in [0, 1, 3]:
-    plan = replace(theirs, recompute="full", zero=zero)
-    rows.append((f"zero={zero}", memory_held(large, plan)))
-plans_against_memory(rows, A100.memory)
-
-# %% zero-read [markdown]
-# ZeRO-1 frees 27 GB on each device, more than half of what it held. ZeRO-3 frees 8 GB more.
-#
-# ZeRO-1 sends no more bytes for that. In place of the all-reduce of the gradients,
-# it makes a reduce-scatter of the gradients and an all-gather of the updated weights, and together these move as many bytes.
-# ZeRO-3 does cost time. We'll count it after the next technique.
-
-# %% overlap-text [markdown]
-# ## What can hide?
-#
-# So far, your planner waits for the whole backward pass before it adds up a single gradient. It needn't.
-# As soon as a block has its gradients, their all-reduce can start, while the device moves on to the preceding block.
-# This is called **overlap**: communication hides behind compute. The four smallest of the ten published runs already used it. Your planner assumes that the two don't slow each other down.
-
-# %% overlap-picture
-from lessons.scale.which_plan.pictures import exposed_exchange
-
-exposed_exchange()
-
-# %% overlap-read [markdown]
-# Two parts can't hide: the all-reduce of the block whose backward pass comes last, and whatever is still running when the backward pass ends. This is **exposed communication**. Your planner adds the larger to the step.
-#
-# The gradients are complete only in the last micro-batch. So there is only one backward pass to hide behind, that of the last micro-batch. It is two thirds of that micro-batch's compute, plus whatever is recomputed.
-
-
-# %% overlap
-def exposed_seconds(communication, blocks, hidden_behind):
-    of_one_block = communication / blocks
-    too_long = communication - hidden_behind
-    return max(of_one_block, too_long)
-
-
-def exposed_gradient_seconds(network, machine, plan):
-    communication = gradient_seconds(network, machine, plan)
-    if not plan.overlap:
-        return communication
-    # Gradients are complete only in the last micro-batch
-    backward = 2 / 3 * compute_seconds(network, machine, plan)
-    backward += recompute_seconds(network, machine, plan)
-    return exposed_seconds(communication, network.blocks, backward)
-
-
-def once_seconds(stage, machine, plan):
-    return exposed_gradient_seconds(stage, machine, plan)  # new
-
-
-# %% today-text [markdown]
-# ## What does it all save?
-#
-# Now let the planner choose again: first what to recompute, then also whether to use ZeRO-1, and finally with overlap in all plans.
-# `with_each` copies every plan once for each value of a field:
-
-
-# %% each
-def with_each(plans, name, values):
-    # Each plan with each of these values in the field of that name
-    found = []
-    for plan in plans:
-        for value in values:
-            found.append(replace(plan, **{name: value}))
-    return found
-
-
-# %% today tags=["modelled"]
-plans = with_chunks(large, all_plans(large, 1536, 2304))
-ways = ["nothing", "selective", "full"]
-recomputing = with_each(plans, "recompute", ways)
-seconds, best = ranked(large, A100, recomputing)[0]
-report(seconds, best)
-steps["recomputation"] = round(seconds, 1)
-
-with_zero = with_each(recomputing, "zero", [0, 1])
-seconds, best = ranked(large, A100, with_zero)[0]
-report(seconds, best)
-steps["ZeRO-1"] = round(seconds, 1)
-
-overlapping = with_each(with_zero, "overlap", [True])
-seconds, best = ranked(large, A100, overlapping)[0]
-report(seconds, best)
-steps["overlap"] = round(seconds, 1)
-
-# %% today-read [markdown]
-# Follow the plan as it changes. Selective recomputation makes room, so eight stages are enough instead of sixteen.
-#
-# ZeRO-1 makes more room. Now four stages are enough, and tensor-parallel groups of four, with cheaper all-reduces.
-# A replica fits on 16 devices instead of 64, which leaves room for 96 replicas. Overlap keeps this plan, and hides part of its communication.
-#
-# This is what each technique saves:
-
-# %% ladder tags=["modelled"]
-ladder(list(steps.items()))
-
-# %% ladder-read [markdown]
-# Together, the techniques bring the step from 39.9 s to 18.8 s, and stages save most of it. But stages also came first, when there was most to save.
-
-# %% predict-order [markdown]
-# A planner has to train 145.6 billion parameters on 1,536 A100s, at first with tensor and data parallelism alone. In its best plan, a replica has 48 devices.
-# Each of them holds 49 GB for its parameters, and the activations must fit next to that.
-# Now the planner may use one technique after another: first recomputation, then ZeRO-1, then overlap, and stages only at the end. Which technique saves most?
-#
-# - [ ] `recomputation` recomputation
-#   It makes room among the activations. But here the parameters are what takes up the room.
-# - [x] `ZeRO-1` ZeRO-1
-#   Most of what a device holds for parameters is optimizer state, and ZeRO-1 shares that out among the replicas. A replica can then be much smaller, and its all-reduces much cheaper.
-# - [ ] `overlap` overlap
-#   It hides the all-reduce of the gradients, which comes once a step. Most of the time goes into all-reduces of activations.
-# - [ ] `stages` stages, once more
-#   They make the all-reduces cheaper. But when they come last, another technique has already done so.
-
-# %% reveal-order
-other = {"data and tensor": 39.9}
-for name, found in [
-    ("recomputation", recomputing),
-    ("ZeRO-1", with_zero),
-    ("overlap", overlapping),
-]:
-    without = [plan for plan in found if plan.stages == 1]
-    seconds, _plan = ranked(large, A100, without)[0]
-    other[name] = round(seconds, 1)
-other["stages"] = steps["overlap"]
-
-names, times = list(other), list(other.values())
-most, saved_most = "", 0
-for number in range(1, len(names)):
-    saved = times[number - 1] - times[number]
-    if saved > saved_most:
-        most, saved_most = names[number], saved
-reveal("which_plan-order", most)
-
-# %% other-order-text [markdown]
-# Here is the whole ladder in this order:
-
-# %% other-order tags=["modelled"]
-ladder(list(other.items()))
-
-# %% other-order-read [markdown]
-# Stages save only 4.5 s now. What one technique has already saved, the next can't save again.
-#
-# Recomputation alone saves nothing. With 32 devices in a replica instead of 48, weights, gradients and optimizer state take 73 of 80 GB.
-# Only full recomputation squeezes the activations into the remaining 7 GB, and that costs more time than the smaller replica saves.
-
-# %% note-choice [markdown]
-# How firm is the planner's choice?
-#
-# It doesn't depend on the one number that we fitted, 52 % of an A100's peak. With 44 % or 66 %, a step takes seconds more or less, but the plan of 18.8 s stays the best.
-#
-# The eight stages of the first plan are less firm. They beat 16 stages by only 0.02 s, because your planner charges every stage for the logits.
-# If the last stage had fewer blocks instead, so that all stages took equally long, 16 stages would win.
-
-# %% fsdp-text [markdown]
-# ## Too good to be true
-#
-# Your planner doesn't count the time of FSDP yet. A device gathers the weights of each block twice, for the forward and for the backward pass,
-# and a reduce-scatter adds up the gradients. It does all three in *every* micro-batch, and has nothing left to add up at the end of the step. Each takes half as long as an all-reduce. With overlap, they too hide behind compute:
-
-
-# %% fsdp
-def gather_seconds(network, machine, plan):
-    if plan.zero < 3:
-        return 0
-    # The weights have as many bytes as the gradients
-    gather = gradient_seconds(network, machine, plan) / 2
-    # Gather, gather again, reduce-scatter
-    communication = 3 * gather
-    if not plan.overlap:
-        return communication
-    compute = compute_seconds(network, machine, plan)
-    compute += recompute_seconds(network, machine, plan)
-    return exposed_seconds(communication, network.blocks, compute)
-
-
-def microbatch_seconds(stage, machine, plan):
-    seconds = compute_seconds(stage, machine, plan)
-    seconds += tensor_seconds(stage, machine, plan)
-    seconds += send_seconds(stage, machine, plan)
-    seconds += recompute_seconds(stage, machine, plan)
-    seconds += tensor_again_seconds(stage, machine, plan)
-    seconds += gather_seconds(stage, machine, plan)  # new
-    return seconds
-
-
-def once_seconds(stage, machine, plan):
-    if plan.zero == 3:  # new: FSDP has added up its gradients
-        return 0
-    return exposed_gradient_seconds(stage, machine, plan)
-
-
-# %% fsdp-run-text [markdown]
-# Now the planner may use FSDP as well:
-
-# %% fsdp-run tags=["modelled"]
-with_fsdp = with_each(recomputing, "zero", [0, 1, 3])
-with_fsdp = with_each(with_fsdp, "overlap", [True])
-seconds, best = ranked(large, A100, with_fsdp)[0]
-report(seconds, best)
-
-# %% fsdp-read [markdown]
-# There they are, the 17.6 seconds. And the pipeline is gone! Your planner splits each weight between two devices, and then over 768 replicas.
-# If that is true, most of {lesson:stages} was for nothing.
-#
-# The paper that measured the 24.8 s has also measured FSDP, under the name of ZeRO-3: 175 billion parameters and a batch of 1,536 examples, on 384, 768 and 1,536 devices.
+# The paper with the 24.8 s also measured FSDP, which it calls ZeRO-3: 175 billion parameters and a batch of 1,536 examples, on 384, 768 and 1,536 devices.
+# That is not your plan, but we know of no published run that comes closer. So let's predict these runs first.
 
 # %% predict-fsdp [markdown]
 # Training steps of a network of 175 billion parameters were measured with FSDP, with the same batch of 1,536 examples on every number of devices. In seconds, a step took 81.6 on 384 devices, and 66.8 on 768.
@@ -735,10 +408,12 @@ measured = {384: 81.6, 768: 66.8, 1536: 66.8}
 reveal("which_plan-fsdp", measured[1536])
 
 # %% fsdp-published-text [markdown]
-# Here are the published times beside those of your planner:
+# Here are the published times beside those of your planner. In these runs, each device took its share of the batch as a single micro-batch, and recomputed every block:
 
 # %% fsdp-published tags=["modelled"]
 from lessons.scale.which_plan.pictures import times_over_devices
+
+gpt3 = Network(blocks=96, width=12288, heads=96)
 
 
 def fsdp_on(devices):
@@ -764,46 +439,130 @@ lines = {"published": measured.items(), "yours": planned.items()}
 times_over_devices(lines)
 
 # %% fsdp-published-read [markdown]
-# On 1,536 devices, your planner is wrong by a factor of almost four! Most of that time can't have gone into compute.
-# Subtract the compute from the published time, and compare what is left with our formula for the communication:
+# On 384 devices your planner is off by 11 %. On 1,536 it is wrong by a factor of almost four!
+#
+# Where did the time go? Hardly into compute, which shrinks as devices are added. So subtract the compute from the published times, and compare what is left with what the planner's formula says for the communication:
 
 # %% fsdp-where tags=["modelled"]
-without_overlap = replace(fsdp_on(1536), overlap=False)
-compute = compute_seconds(gpt3, A100, without_overlap)
-compute += recompute_seconds(gpt3, A100, without_overlap)
-communication = gather_seconds(gpt3, A100, without_overlap)
-print(f"compute                {compute:5.1f} s")
-print(f"communication          {communication:5.1f} s")
-print(f"left for communication {66.8 - compute:5.1f} s")
+print("devices    compute    formula    left for communication")
+for devices, published in measured.items():
+    # Without overlap, `gather_seconds` counts all communication
+    plan = replace(fsdp_on(devices), overlap=False)
+    compute = compute_seconds(gpt3, A100, plan)
+    compute += recompute_seconds(gpt3, A100, plan)
+    formula = gather_seconds(gpt3, A100, plan)
+    left = published - compute
+    times = f"{compute:8.1f} s {formula:8.1f} s {left:8.1f} s"
+    print(f"{devices:7} {times}")
 
 # %% fsdp-where-read [markdown]
-# If your planner is right about the compute, the communication took at least 48.7 s. Our formula says 9 s.
-# Even if none of it was hidden, the formula is off by more than a factor of five.
+# The formula says 9 s each time, since a device gathers the same weights, however many devices there are. On 384 devices that is about right, if nothing was hidden.
+# But 768 devices needed at least 30.6 s, and 1,536 at least 48.7 s: more than five times what the formula says, even if nothing was hidden.
 #
-# The number of nodes may be to blame: in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as our formula says.
-# But more devices also left fewer examples to each: on 384 devices a gather served four of them, on 1,536 only one. We don't know.
-# We only know of a later FSDP run on 64 nodes of H100s. There a gather served eight examples, and the explorer's estimate was right.
+# So it looks as if gathers over many nodes are far slower than the formula says. You have seen that before: in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as the formula.
+# But it needn't be so everywhere. In a later FSDP run on 64 nodes of H100s, the explorer's estimate was right.
 #
-# Our 17.6-second plan is in the same position. Each gather serves a single example, and takes just as long as the compute it hides behind, without slack. If it took twice as long, the step would take 34.5 s.
-# So don't rent 1,536 devices for this plan before you have measured gathers over many nodes, with `nccl-tests` ({lesson:all_reduce}).
+# Your offer gathers over 192 nodes, too, and its communication takes just as long as the compute that hides it. So it has nothing to spare.
+# Compare it with the best plan without FSDP, that of 18.8 s, whose replicas exchange gradients and weights only once a step. What if the links between nodes are slower than the planner believes?
+
+# %% slower tags=["modelled"]
+with_stages = Plan(
+    data=96,
+    tensor=4,
+    examples=1,
+    microbatches=24,
+    stages=4,
+    chunks=10,
+    recompute="selective",
+    zero=1,
+    overlap=True,
+)
+print("slower links     FSDP    stages")
+for factor in [1, 1.2, 2, 5]:
+    between = Link(25e9 / factor, 14e-6 * factor)
+    machine = replace(A100, between=between)
+    fsdp_seconds = step_seconds(large, machine, offer)
+    stages_seconds = step_seconds(large, machine, with_stages)
+    times = f"{fsdp_seconds:8.1f} s {stages_seconds:7.1f} s"
+    print(f"{factor:3} times {times}")
+
+# %% slower-read [markdown]
+# If the links are a fifth slower than the planner believes, the offer has already lost. With the factor of five that we have just found, it takes 70 s. The plan with stages takes 23 s.
 #
-# Without FSDP, the same network of 175 billion parameters took 20.8 s a step on 1,536 devices, with tensor parallelism and stages.
-# Another way out is **hybrid sharding** (HSDP): FSDP inside a node or a few of them, and data-parallel replicas beyond. Your planner leaves it out.
+# So don't rent 1,536 devices for FSDP before you have measured gathers over many nodes, with `nccl-tests` ({lesson:all_reduce}).
+# Stages and tensor parallelism *have* been measured on as many devices: a step of the 175 billion parameters took 20.8 s on 1,536 A100s with them, and 66.8 s with FSDP.
+
+# %% note-hsdp [markdown]
+# Is there nothing between FSDP over all devices and no FSDP?
+#
+# There is **hybrid sharding** (HSDP): FSDP inside one node or a few, and data-parallel replicas beyond that. Its gathers stay on fast links. Your planner leaves it out.
 
 # %% note-fails [markdown]
 # What else can go wrong?
 #
 # - *Time.* The site's page *How good is the model?* compares the explorer with all the published runs that we found. Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order.
 # - *Memory.* A plan of 79 GB may not fit into 80 GB. Libraries need memory too, for example for the buffers of collectives, and freed memory may lie in pieces too small to be used again. A run on a few nodes tells you how much is missing.
-# - *What is left out.* Neither your planner nor the explorer models kernels that wait for their launch, congestion, checkpoints and failures, nor networks with experts, which the glossary explains under *Expert parallelism*.
+# - *What is left out.* Neither your planner nor the explorer models kernels waiting to be launched, congestion, checkpoints, failures, or networks with experts (in the glossary under *Expert parallelism*).
+
+# %% explorer-text [markdown]
+# ## Back to 4,096 devices
+#
+# {Lesson:whole_game} left you with a question. With a batch of 512 examples, the best plan for 4,096 H100s uses only 30 % of their peak.
+# With 4,096 examples, a different plan wins, and it uses 45 %. Why?
+#
+# Here is the explorer once more, with the largest network and every technique allowed:
+
+# %% scale-out-again tags=["modelled"]
+from lessons.scale.explorer import ScaleOutExplorer
+
+ScaleOutExplorer(
+    "146",
+    "H100",
+    devices=4096,
+    examples=512,
+    everything=True,
+)
+
+# %% explorer-read [markdown]
+# Read the first plan. A step takes 778 ms, and a device computes for only 451 ms of it.
+# Each of the 64 replicas works through eight micro-batches of one example. Only the last backward pass can hide the communication of the gradients ({lesson:memory_and_time}), and 159 ms over `batch` remain exposed.
+#
+# Now give the devices more examples. In the table below, plan 1 is the one that you have just read. The others have 4,096 examples: plan 2 with the same mesh and ZeRO-1, plan 3 the fastest with ZeRO-1, and plan 4 the fastest of all:
+
+# %% peak-shares tags=["modelled"]
+from lessons.scale.which_plan.explorer_plans import four_plans
+
+four_plans()
+
+# %% peak-read [markdown]
+# Compare plans 1 and 2. With eight times as many examples, the devices compute for eight times as long, but they still add up the gradients only once a step, and the last backward pass, now of two examples, hides more of that.
+# So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. The devices reach 40 % of their peak.
+#
+# What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has two devices along `model` instead of eight, and these communicate far less.
+# A replica needs only a quarter of the devices, and ZeRO-1 and selective recomputation make the plan fit. The devices reach 44 %.
+#
+# With 512 examples, plan 3 would be bad. Each of its 256 replicas would get only two, and two micro-batches can't be interleaved over eight stages ({lesson:stages}). So the stages would wait for most of the step.
+#
+# So a larger batch helps twice: *it gives the devices more to compute between two exchanges of gradients, and it lets you use smaller replicas.*
+#
+# Plan 4 is 2 % faster still. But you have met such plans: ZeRO-3 over 512 replicas gathers weights over many nodes in every micro-batch.
+# Like your planner, the explorer gives these gathers the full bandwidth of the links, however many nodes take part.
+# So here, too, we would run plan 3, and plan 4 only once its gathers have been measured.
+
+# %% note-more [markdown]
+# Could it be more than 45 %?
+#
+# Hardly in the explorer, whose matrix products reach only 57 % of the peak. Published runs on H100s have reached 50 %.
 
 # %% yours-text [markdown]
 # ## 64 H100s and 34 billion parameters
 #
-# Few of us rent 1,536 devices. So suppose that you have 64 H100s, and want to train 34 billion parameters with 1,024 examples in a batch.
-# The planner may use everything that it has learned:
+# Few of us rent thousands of devices. So suppose that you have 64 H100s, and want to train 34 billion parameters with 1,024 examples in a batch.
+# What does your planner choose?
 
 # %% yours tags=["modelled"]
+# The links are those of the explorer, the share of the peak is
+# still that of the A100s
 H100 = Machine(
     flops=PEAK_SHARE * 989e12,
     memory=80e9,
@@ -813,6 +572,7 @@ H100 = Machine(
 mine = Network(blocks=48, width=7680, heads=64)
 
 choices = with_chunks(mine, all_plans(mine, 64, 1024))
+ways = ["nothing", "selective", "full"]
 choices = with_each(choices, "recompute", ways)
 choices = with_each(choices, "zero", [0, 1, 3])
 choices = with_each(choices, "overlap", [True])
@@ -822,30 +582,60 @@ show(fast_best)
 print(f"{fast_seconds:.1f} s")
 
 # %% yours-read [markdown]
-# It chooses FSDP over all 64 devices, with selective recomputation: no tensor parallelism, no stages.
+# FSDP again, over all 64 devices, with selective recomputation: no tensor parallelism, no stages.
 #
-# Can you believe the 14.1 s? The 64 devices are eight nodes. On eight nodes, FSDP has a good record: two published runs on A100s were even faster than the explorer says (page *How good is the model?*). But their gathers served at least 8,192 tokens each. Yours serve 4,096.
+# Can you believe the 14.1 s? This time there are only eight nodes. Two published FSDP runs on eight nodes of A100s were even faster than the explorer says (page *How good is the model?*).
+# But each of their gathers was for at least 8,192 tokens of compute. Yours is for 4,096, so it is harder to hide.
+#
+# And the planner assumes that your links between nodes carry 50 GB/s for each device. They may carry only a quarter of that, if other jobs use the same network or if several devices share one adapter.
+# Does FSDP remain the best plan then? And how much does the answer depend on the one number that we fitted, 52 % of the peak?
 
-# %% worlds-text [markdown]
-# The planner also assumes that your links between nodes carry 50 GB/s. They may carry only a quarter of that, if other jobs use the same network
-# or if several devices share one adapter. The folded cell finds the best plan for such slow links, and times both plans on both kinds of links:
+# %% border tags=["modelled"]
+print("links       48 %      52 %      60 %  of the peak")
+for gigabytes in [50, 20, 15, 12.5, 10]:
+    line = f"{gigabytes:4} GB/s"
+    for share in [0.48, 0.52, 0.6]:
+        machine = replace(
+            H100,
+            flops=share * 989e12,
+            between=Link(gigabytes * 1e9, 14e-6),
+        )
+        _seconds, plan = ranked(mine, machine, choices)[0]
+        line += "      FSDP" if plan.zero == 3 else "    stages"
+    print(line)
 
-# %% worlds tags=["known", "modelled"]
+# %% border-read [markdown]
+# With 20 GB/s and more, FSDP is the best plan. With 10 GB/s, it is a plan with stages and ZeRO-1. Between the two, it depends on how fast your devices really compute: the faster they do, the less there is to hide behind.
+#
+# So measure your links before you choose. But what if you must choose before you can measure?
+# Suppose that your links turn out to carry either 50 GB/s or 12.5 GB/s. Here is the best plan for the slow ones:
+
+# %% slow tags=["modelled"]
 slow = replace(H100, between=Link(12.5e9, 14e-6))
+
 slow_seconds, slow_best = ranked(mine, slow, choices)[0]
 show(slow_best)
+print(f"{slow_seconds:.1f} s")
 
-print("\n                    on fast links  on slow links")
-for links, plan in [("fast", fast_best), ("slow", slow_best)]:
+# %% slow-read [markdown]
+# Quite a different plan: two stages, tensor parallelism of two, and ZeRO-1. What if you guess wrong? Let's time both plans on both kinds of links:
+
+
+# %% worlds tags=["modelled"]
+def on_both(name, plan):
     on_fast = step_seconds(mine, H100, plan)
     on_slow = step_seconds(mine, slow, plan)
-    times = f"{on_fast:12.1f} s {on_slow:12.1f} s"
-    print(f"best on {links} links {times}")
+    print(f"{name} {on_fast:13.1f} s {on_slow:13.1f} s")
+
+
+print("                     on fast links   on slow links")
+on_both("best on fast links", fast_best)
+on_both("best on slow links", slow_best)
 
 # %% worlds-read [markdown]
-# Suppose that you count on fast links, and they are slow. Then a step takes 18.3 s where 15.5 s would do: your guess costs you almost 3 s.
+# Suppose that you count on fast links, and they are slow. A step then takes 18.3 s, where the right plan takes 15.5 s: your guess costs you almost 3 s.
 # If you count on slow links and they are fast, it costs less than 1 s.
-# The extra time that a plan costs you, over the best plan for the same links, is its *regret*.
+# A plan's *regret* is how much longer it takes than the best plan for those links.
 #
 # In the next picture, each point is a plan that fits. Further right means slower on fast links; higher means slower on slow links.
 # The gray lines are the best times, so a plan's regrets are its distances from the two lines:
@@ -889,34 +679,82 @@ check("which_plan-regret", largest_regret)
 # Here are all the plans whose largest regret is less than a second:
 
 # %% close tags=["modelled"]
-from course_lib import yours_or_ours
-
-regret_of = yours_or_ours("which_plan-regret", largest_regret)
-
-close = []
-for _seconds, plan in ranked(mine, H100, choices):
-    its_regret = regret_of(plan)
-    if its_regret < 1:
-        close.append((its_regret, plan))
-close.sort(key=lambda pair: pair[0])
+regrets = []
+for on_fast, plan in ranked(mine, H100, choices):
+    on_slow = step_seconds(mine, slow, plan)
+    regret = max(on_fast - fast_seconds, on_slow - slow_seconds)
+    regrets.append((regret, plan))
+regrets.sort(key=lambda pair: pair[0])
 
 print("regret  data  tensor  stages  chunks  examples  zero  recompute")
-for seconds, plan in close:
-    sizes = f"{plan.data:5} {plan.tensor:7} {plan.stages:7}"
-    sizes += f" {plan.chunks:7} {plan.examples:9} {plan.zero:5}"
-    print(f"{seconds:.2f} s {sizes}  {plan.recompute}")
+for regret, plan in regrets:
+    if regret < 1:
+        sizes = f"{plan.data:5} {plan.tensor:7} {plan.stages:7}"
+        sizes += f" {plan.chunks:7} {plan.examples:9} {plan.zero:5}"
+        print(f"{regret:.2f} s {sizes}  {plan.recompute}")
 
 # %% close-read [markdown]
 # These eleven lie within 0.2 s, about a hundredth of a step, and no planner can tell them apart. So look at what they have in common.
-# All have 16 replicas of four devices, and the four share the network by stages, or by stages and tensor parallelism. All use ZeRO-1 and selective recomputation.
+# All have 16 replicas of four devices, and the four split the network by stages, or by stages and tensor parallelism. All use ZeRO-1 and selective recomputation.
 #
-# None uses FSDP. But the best FSDP plan isn't far behind: its largest regret is 1.18 s, against 0.78 s. Our planner isn't accurate enough to tell those two apart, either.
-# Whether one of the eleven beats FSDP on *your* links, only a measurement can tell.
+# None uses FSDP. The best plan on fast links, with FSDP over all 64 devices, might cost you almost 3 s. But perhaps another plan with FSDP does better?
+
+# %% close-fsdp tags=["modelled"]
+with_fsdp = [pair for pair in regrets if pair[1].zero == 3]
+regret, plan = with_fsdp[0]
+show(plan)
+print(f"largest regret: {regret:.2f} s")
+
+# %% answer [markdown]
+# One does: with tensor parallelism of two, its largest regret is 1.18 s. The smallest of all is 0.78 s. Your planner isn't accurate enough to tell those two apart, either.
+# Only a measurement can tell whether one of the eleven beats FSDP on *your* links.
 #
-# So here is our answer. *On 64 H100s, we would first measure all-gathers over the eight nodes, and then run 16 replicas of four stages, with ZeRO-1 and selective recomputation.*
-# If the all-gathers are as fast as the planner assumes, time a few steps of FSDP, too, and keep the faster plan.
+# ## Does it really fit?
 #
-# On 1,536 A100s, we would start with the plan of 18.8 s. Its replicas exchange gradients and weights once a step. Those of the 17.6-second plan do so in every micro-batch, and we know of nobody who has measured that.
+# Before we answer, one more doubt. The planner counts 2 bytes for each gradient. But many libraries add up gradients in float32, which takes 4. (That also takes more time. We leave it out here.) Which of the eleven plans still fit then?
+
+
+# %% float32 tags=["modelled"]
+def with_float32(network, plan):
+    held = memory_held(network, plan)
+    return sum(held.values()) + held["gradients"]
+
+
+print("tensor  stages  chunks  examples    memory")
+for regret, plan in regrets:
+    if regret < 1:
+        gigabytes = with_float32(mine, plan) / 1e9
+        sizes = f"{plan.tensor:6} {plan.stages:7} {plan.chunks:7}"
+        print(f"{sizes} {plan.examples:9} {gigabytes:6.1f} GB")
+
+# %% float32-read [markdown]
+# Only five of them fit into 80 GB, all with two stages, tensor parallelism of two and one example at a time. So we choose among these. Is the plan of 18.8 s for 1,536 A100s any better?
+
+# %% float32-large tags=["modelled"]
+print(f"{with_float32(large, with_stages) / 1e9:.1f} GB")
+
+large_plans = with_chunks(large, all_plans(large, 1536, 2304))
+large_plans = with_each(large_plans, "recompute", ways)
+large_plans = with_each(large_plans, "zero", [1])
+large_plans = with_each(large_plans, "overlap", [True])
+for seconds, plan in ranked(large, A100, large_plans):
+    if with_float32(large, plan) <= A100.memory:
+        show(plan)
+        print(f"{seconds:.1f} s")
+        break
+
+# %% answers [markdown]
+# It doesn't fit, either. The best plan that does has eight stages, and its step takes 0.4 s longer.
+#
+# So here are our answers:
+#
+# | you have | we would run | and first measure |
+# | --- | --- | --- |
+# | 64 H100s | 16 replicas of two stages and tensor parallelism of two, with ZeRO-1 and selective recomputation. FSDP, if gathers are fast | gathers over the eight nodes. From 20 GB/s for each device we would time a few steps of FSDP, too |
+# | 1,536 A100s | eight stages and tensor parallelism of four, with ZeRO-1 and selective recomputation | a few steps on a few nodes |
+# | 4,096 H100s | plan 3: eight stages and tensor parallelism of two, with ZeRO-1 and selective recomputation | gathers over hundreds of nodes, before you think of plan 4 |
+#
+# All three have stages and ZeRO-1. So {lesson:stages} wasn't for nothing.
 
 # %% note-practice [markdown]
 # Do practitioners run pipelines or FSDP?
@@ -925,71 +763,20 @@ for seconds, plan in close:
 # lists `tensor` 4 and 4 stages for 70 billion parameters on 64 H100s, while MosaicML and torchtitan have measured 70-billion-parameter networks on 64 A100s with FSDP alone.
 # Which one is better for you depends on your links: measure these first.
 
-# %% explorer-text [markdown]
-# ## Back to 4,096 devices
-#
-# {Lesson:whole_game} left you with a question. With a batch of 512 examples, the best plan for 4,096 H100s uses only 30 % of their peak.
-# With 4,096 examples, a different plan wins, and it uses 45 %. Why?
-#
-# Now you can answer it. Here is the explorer once more, with the largest network and every technique allowed:
-
-# %% scale-out-again tags=["modelled"]
-from lessons.scale.explorer import ScaleOutExplorer
-
-ScaleOutExplorer(
-    "146",
-    "H100",
-    devices=4096,
-    examples=512,
-    everything=True,
-)
-
-# %% explorer-read [markdown]
-# Read the first plan. A step takes 778 ms, and a device computes for only 451 ms of them.
-# Each of the 64 replicas works through eight micro-batches of one example. The gradients are complete only during the last of these, so at most one backward pass can hide their communication.
-# The 159 ms over `batch` are the part it can't hide.
-#
-# Now give the devices more examples. In the table below, plan 1 is the one that you have just read. Plan 2 has the same mesh and ZeRO-1, but 4,096 examples.
-# Plan 3 is the fastest with 4,096 examples and ZeRO-1, and plan 4 is the fastest of all with 4,096 examples:
-
-# %% peak-shares tags=["modelled"]
-from lessons.scale.which_plan.explorer_plans import four_plans
-
-four_plans()
-
-# %% peak-read [markdown]
-# Compare plans 1 and 2. With eight times as many examples, the devices compute for eight times as long, but they still add up the gradients only once a step.
-# So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. The devices reach 40 % of their peak.
-#
-# What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has two devices along `model` instead of eight, and these communicate far less.
-# A replica needs only a quarter of the devices, and ZeRO-1 and selective recomputation make the plan fit. The devices reach 44 %.
-# With 512 examples, that would be a bad plan: each of its 256 replicas would get only two of them. Two micro-batches can't be interleaved over eight stages ({lesson:stages}), which would wait for most of the step.
-#
-# So a larger batch helps twice: *it gives the devices more to compute between two exchanges of gradients, and it lets you use smaller replicas.*
-#
-# Plan 4 is 2 % faster still. But it is ZeRO-3 over 512 replicas, and gathers weights over many nodes in every micro-batch.
-# The explorer, like your planner, gives these gathers the full bandwidth of the links, however many nodes take part.
-# So here, too, we would run plan 3, and plan 4 only once its gathers have been measured.
-
-# %% note-more [markdown]
-# Could it be more than 45 %?
-#
-# Hardly in the explorer, whose matrix products reach only 57 % of the peak. Published runs on H100s have reached 50 %.
-
 # %% plain-heading [markdown]
 # ## The plain program
 #
-# [`which_plan.py`](../plain/which_plan.py) is the whole planner in one file, with all that this lesson added to it.
+# [`which_plan.py`](../plain/which_plan.py) is the whole planner in one file.
 # `python which_plan.py 64 256` ranks the plans for 64 and for 256 devices.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Make room first. ZeRO-1 sends no more bytes, selective recomputation adds hardly any FLOPs, and with that room you need fewer stages and smaller tensor-parallel groups. What one technique has already saved, the next can't save again.
-# - Trust a planner where it has been compared with measurements. Ours was off by about a quarter at most on nine published runs that it wasn't fitted to. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
+# - Trust a planner where it has been compared with measurements. On the nine other runs of the paper that it was fitted to, ours was at most about a quarter off. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
+# - A larger batch uses many devices better: they compute longer between two exchanges of gradients, and replicas can be smaller.
 # - Don't ask for the fastest plan, but for one whose largest regret is small. When two plans differ by less than the planner's error, look at what the good ones have in common, and measure the rest.
 #
-# Puzzles 14 and 16 on the page *Puzzles* set limits for what you learned here: ZeRO, and 64 H100s whose links are slow.
+# Puzzle 16 on the page *Puzzles* is about 64 H100s whose links are slow. And if you have inherited a program with Estimators, {lesson:estimators} shows how to get off them and keep the numbers.
 
 # %% closing [markdown]
 # ## The end of the course
@@ -999,8 +786,6 @@ four_plans()
 #
 # Comparing is what you have done ever since. You compared eight devices with one, your own optimizer with one that you could trust, and a restored run with one that never stopped.
 # In this lesson there were no devices at all, so you compared a planner with runs that others had published. That told you which of its estimates to believe, and which to measure first.
-#
-# Have you inherited a program with Estimators? {Lesson:estimators} shows how to get off them and keep the numbers.
 #
 # Now take a model of your own. Train it on one device, and keep the losses. Then split it, and predict what the devices must send each other, and how long a step will take.
 # Where your numbers disagree, you will know how to find out why.

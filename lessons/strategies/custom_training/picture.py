@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -26,6 +25,5 @@ def two_runs(wrong: Run, right: Run) -> Picture:
         axes.set_ylim(bottom=0)
         axes.grid(visible=True, alpha=0.3)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    figure.savefig(file := io.BytesIO())
     text = _("Picture: loss and accuracy of twenty steps, with each of the two divisors.")
-    return Picture(file.getvalue(), text, text)
+    return Picture.of(figure, text)

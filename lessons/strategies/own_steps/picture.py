@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -81,12 +80,11 @@ def clip_picture() -> Picture:
     before, after = plot.subplots(1, 2, sharex=True, sharey=True)
     _arrows(before, _("clipped, then added up: norm 1.41"), (_("clipped"), [(1, 0), (0, 1)]), (1, 1))
     _arrows(after, _("added up, then clipped: norm 1"), (_("their sum"), [(3, 4)]), (0.6, 0.8))
-    plot.savefig(file := io.BytesIO())
     text = _(
         "Picture: the shares (3, 0) and (0, 4). Clipped to a norm of 1 each, they add up to (1, 1), outside"
         " of the circle of radius 1. Their sum (3, 4), clipped, is (0.6, 0.8), on the circle."
     )
-    return Picture(file.getvalue(), text, text)
+    return Picture.of(plot, text)
 
 
 def _arrows(axes: Axes, title: str, between: tuple[str, list[Vector]], end: Vector) -> None:

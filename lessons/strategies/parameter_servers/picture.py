@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure as Panel
@@ -94,10 +93,8 @@ def weight_picture(done: Sequence[tuple[int, int, int, float]]) -> Picture:
         axes.plot(*zip(*points, strict=True), marker, c=colour, mec=shapes.INK, markersize=6, label=label)
     axes.grid(visible=True, alpha=0.3)
     axes.legend()
-    file = io.BytesIO()
-    figure.savefig(file)
     text = _("Picture: the weight after each update, and whose gradient it was.")
-    return Picture(file.getvalue(), f"{text} " + ", ".join(f"{w:.1f}" for *_rest, w in done), text)
+    return Picture.of(figure, text, ", ".join(f"{w:.1f}" for *_rest, w in done))
 
 
 def swings_picture() -> Picture:
@@ -115,10 +112,8 @@ def swings_picture() -> Picture:
         text.append(f"{staleness}: " + ", ".join(f"{w:.1f}" for w in history))
     for axes in figure.axes[2:]:
         axes.set_xlabel(_("update"))
-    file = io.BytesIO()
-    figure.savefig(file)
     says = _("Picture: the weight over 30 updates, for gradients of staleness 0, 1, 3 and 7.")
-    return Picture(file.getvalue(), f"{says} " + "; ".join(text), says)
+    return Picture.of(figure, says, "; ".join(text))
 
 
 def shards_picture() -> Figure:
@@ -178,8 +173,6 @@ def monday_picture(too_large: Sequence[float], divided: Sequence[float]) -> Pict
     for axes in (above, below):
         axes.axhline(0, color=shapes.LINE)
         axes.grid(visible=True, alpha=0.3)
-    file = io.BytesIO()
-    figure.savefig(file)
     says = _("Picture: the weight on Monday, at two rates, and with an all-reduce.")
     numbers = ", ".join(f"{w:.2f}" for w in divided[::10])
-    return Picture(file.getvalue(), f"{says} {numbers}", says)
+    return Picture.of(figure, says, numbers)
