@@ -5,7 +5,7 @@
 # Its gradient takes another 10, and Adam's two slots take 20 more.
 # That is 40 GB for one matrix. Two of them fill an A100 of 80 GB, and a large model has many.
 #
-# Data parallelism, the scheme of the lessons so far, is no help.
+# Data parallelism, which you have used so far, is no help.
 # It gives every device a copy of the whole model, so a model that doesn't fit on one device doesn't fit on a thousand.
 # More devices help only if you cut the matrices, and give each device a piece.
 #
@@ -34,9 +34,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% data-text [markdown]
 # ## One cut through the hidden units
 #
-# Our network is the one that you split once in {lesson:whole_game}.
-# A batch `x` of 64 reviews, 1,200 features each, is multiplied by `W1`, which gives 48 hidden units.
-# The hidden units are multiplied by `W2`, which gives two logits.
+# Our network is the one you split in {lesson:whole_game}. Multiplying a batch `x` of 64 reviews, 1,200 features each, by `W1` gives 48 hidden units per review. Multiplying these by `W2` gives two logits.
 #
 # Let's first draw who holds what under data parallelism.
 # A `Plan` names a mesh, and says which of its dimensions splits which axis. `Scheme` draws it:
@@ -61,8 +59,7 @@ Scheme(data_parallel, drawn_axes, sizes)
 # More devices would make the strips of `x` thinner. They would never make `W1` smaller.
 #
 # So arrange the same eight devices as a grid of 4 × 2.
-# Along the first dimension, `batch`, they go on sharing out the reviews.
-# Along the second, `model`, they share out the *hidden units*:
+# Along the first dimension, `batch`, they still divide the reviews. Along the second, `model`, they divide the *hidden units*:
 
 # %% model
 grid = MeshSpec([("batch", 4), ("model", 2)])
@@ -75,8 +72,7 @@ Scheme(model_parallel, drawn_axes, sizes)
 # A *column* of `W1` computes it, and a *row* of `W2` uses it.
 # So to halve the hidden units, you cut `W1` down the middle, left from right, and `W2` across the middle, top from bottom.
 # This is the tensor parallelism of {lesson:whole_game}.
-# This way of cutting, columns first and rows second, became known with Megatron-LM,
-# which calls `W1` **column-parallel** and `W2` **row-parallel**.
+# Megatron-LM made this cut, columns first and rows second, well known. It calls `W1` **column-parallel** and `W2` **row-parallel**.
 # TensorFlow's tutorial says *model parallelism*; hence the name of our mesh dimension.
 #
 # Now look at devices 0 and 1. They hold the same 16 reviews, but different halves of the hidden units.
@@ -188,7 +184,7 @@ print("W2", dtensor.unpack(mlp.W2.read_value())[0].shape)
 # %% pieces-read [markdown]
 # Device 0 has 16 reviews and half of each weight, just as in the picture.
 # Half of `W1` also means half of its gradient.
-# The devices still add up this gradient over the reviews, by an all-reduce over `batch`.
+# An all-reduce over `batch` still adds this gradient up over the reviews.
 # In {lesson:one_step}, that all-reduce carried 1,200 × 48 numbers of 4 bytes: 230,400 bytes.
 # Now it carries 1,200 × 24 numbers: 115,200 bytes.
 #
@@ -241,8 +237,7 @@ for each in found:
 
 # %% found-read [markdown]
 # The all-reduce over `model` comes first, with 128 bytes.
-# Device 0 has multiplied its 24 hidden units by its 24 rows of `W2`, and has added up half of the terms of each logit.
-# Device 1 has the other half. The all-reduce adds the two halves: 16 × 2 logits of 4 bytes.
+# From its 24 hidden units and its 24 rows of `W2`, device 0 has added up half of the terms of each logit. Device 1 has added up the other half. The all-reduce adds the two sums: 16 × 2 logits of 4 bytes.
 # The other six lines are those of data parallelism: accuracy, loss and four gradients.
 # Three of the gradients are half as large as before.
 #
@@ -260,7 +255,7 @@ StepExplorer("model")
 
 # %% lanes-read [markdown]
 # Four short bands appear, one for each pair. All devices wait there, in the middle of the forward pass.
-# That is the catch. In bytes, this network still gains: a device sends 173,384 per step, instead of 404,236 under data parallelism.
+# That is the catch. In bytes, this network still gains: with the rings of {lesson:all_reduce}, a device sends 173,384 per step, against 404,236 under data parallelism.
 #
 # The backward pass needs no all-reduce over `model`, because our network has no layer in front of `W1`.
 # A layer there would need the gradient of `x`. That gradient is a sum over hidden units,
@@ -292,7 +287,7 @@ print("largest difference of five losses", about(largest, 0, 1e-5))
 # %% same-read [markdown]
 # The losses agree, up to rounding.
 #
-# So far, TensorFlow has put the all-reduce into the step. Now write it yourself.
+# So far, TensorFlow has inserted the all-reduce. Now you place it yourself.
 #
 # **Exercise 1.** Write `logits_of(x, W1, b1, W2, b2, add_up)`, the forward pass as *one device* runs it.
 # The first five arguments are what this device holds under the layouts `by_hand`:
@@ -344,7 +339,7 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
     print(signs[:16].ljust(16) + "|" + signs[16:])
 
 # %% memory-read [markdown]
-# The whole model takes 275 GB. Three A100s together can't hold it, but data parallelism asks one to.
+# The whole model takes 275 GB. Not even three A100s together hold that, and data parallelism puts all of it on each one.
 # Split in two, it still doesn't fit. Split in four, it takes 69 GB, which leaves little room for the activations.
 # Split in eight, it takes 34 GB.
 #
@@ -354,9 +349,8 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
 #
 # Let's run into this limit ourselves. For that, each device needs a memory of its own,
 # but our eight virtual devices share the memory of one process.
-# So we make each device a process, and allow it 1,050 MB beyond what TensorFlow takes to start.
-# The network has two weights of 5,120 × 5,120 numbers. Weights, gradients and Adam's slots take 839 MB,
-# and everything else that a step computes comes on top.
+# So we give each device its own process, with 1,050 MB beyond what TensorFlow needs to start.
+# The network has two weights of 5,120 × 5,120 numbers. Weights, gradients and Adam's slots take 839 MB; whatever else a step computes comes on top.
 #
 # The program below becomes one device of the mesh, and limits its own memory.
 # Then it makes only its own columns of `W1` and rows of `W2`. `DEVICES` is the number of devices that share the hidden units:
@@ -368,7 +362,7 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
 # ```
 #
 # So with two devices, no process ever holds the whole model.
-# The rest of the program is a training step with a simple Adam. The next two cells write it to a file.
+# The rest of the program is a training step with a simplified Adam, which doesn't correct its averages for beginning at zero. The next two cells write it to a file.
 # They are folded, and you need only run them:
 
 # %% program-file tags=["known"]
@@ -502,11 +496,9 @@ for device, printed in enumerate(run_devices("one_device.py", 1)):
     print(printed)
 
 # %% one-process-read [markdown]
-# OOM means "out of memory". The weights and the slots found room, but the first step didn't.
-# With the gradients, they take 839 of the 1,050 MB.
-# But our step also computes the new slots and the changes of all weights before it writes any of them.
+# OOM means "out of memory". The weights and the slots found room, but the first step didn't. Weights, slots and gradients take 839 of the 1,050 MB. But before it writes anything, our step also computes all new slots and all changes of weights.
 #
-# Under plain data parallelism, every device would have to hold what didn't fit here.
+# Under plain data parallelism, every device would have to hold all of this.
 # Now we start the same program, with the same limit, as two processes:
 
 # %% two-processes
@@ -563,7 +555,7 @@ print("by columns:", *collectives(forward, by_columns, x))
 
 # %% over-batch-text [markdown]
 # The third layout, *by columns*, is the dangerous one.
-# It runs, its result is right, and without any warning it carries 24 times the bytes.
+# It runs without a warning, its result is right, and it carries 24 times the bytes.
 # A device that computes one column of the logits needs all 48 hidden units of its reviews.
 # So each pair first gathers 16 × 48 numbers, all because of the layout of a matrix of 96 numbers.
 #
@@ -611,7 +603,7 @@ reveal("splitting_the_model-whole", payload)
 
 # %% whole-read [markdown]
 # So leaving `W2` whole is free only in the forward pass.
-# A device that updates all of `W2` needs all of its gradient, and the gather costs 384 bytes.
+# A device that updates all of `W2` needs the whole gradient, and gathering it costs 384 bytes.
 # For the matrix of the opening, it would cost 10 GB in every step.
 # Split by its rows, as in our layouts, `W2` needs no gather.
 
@@ -619,8 +611,7 @@ reveal("splitting_the_model-whole", payload)
 # When must a variable stay whole?
 #
 # An axis can be split only into equal parts. Ten classes can't be divided among eight devices, so the last bias often stays whole.
-# You can also make the axis longer, and ignore what you added:
-# vocabularies are often padded in this way, to a multiple of the number of devices.
+# Or you pad the axis and ignore the padding: vocabularies are often padded to a multiple of the number of devices.
 #
 # If a variable stays whole, its optimizer may gather the gradient several times.
 # Adam mixes the split gradient into its two slots, so the new values come out split ({lesson:communication}). But slots and weight are stored whole, so each of the three assignments gathers.
@@ -675,8 +666,7 @@ for tensor in axes:
 # %% names-read [markdown]
 # `W1` and `W2` can't disagree about the hidden units any more, because only one line says how they are split.
 #
-# Two mistakes are still possible. Nothing checks the spelling, and an axis that `splits` doesn't mention stays whole:
-# `classes` on purpose, `hiden` by accident.
+# Two mistakes are still possible. Nothing checks the spelling, and an axis missing from `splits` stays whole: `classes` on purpose, `hiden` by accident.
 # And sometimes you do want an axis split in one tensor and whole in another. Then it needs two names, and nothing checks that the two fit. The next section shows what that can cost.
 
 # %% skip-text [markdown]
@@ -686,7 +676,7 @@ for tensor in axes:
 #
 # A deep network has residual connections, as in {lesson:communication}:
 # each block adds its output to its input, `stream + block(stream)`.
-# What runs along these connections, from the first block to the last, is the **residual stream**.
+# What these connections carry, from the first block to the last, is the **residual stream**.
 # Our network has two blocks. In each of them, `U` takes the 48 numbers of the stream up to 192 hidden units,
 # and `D` takes them down again:
 
@@ -777,7 +767,7 @@ except ValueError as error:
     print(last_line(error))
 
 # %% first-text [markdown]
-# TensorFlow refuses that. `U1` has both axes, `stream` and `hidden`, and one mesh dimension can't split both.
+# TensorFlow refuses that. `U1` has a `stream` and a `hidden` axis, and one mesh dimension can't split both.
 # So the columns of `W_in` need another name. We call them `first`:
 
 # %% first
@@ -801,8 +791,8 @@ print("over batch", bytes_over("batch", found_split))
 #         └ gather ─ block ─┘          └ gather ─ block ─┘
 # ```
 #
-# The columns of `W_in` are split, so the stream enters in halves: each device of a pair has half of its columns.
-# A block needs whole rows, so the pair gathers them. The block puts out whole rows, too. But adding them to a stream in halves gives halves again: each device simply drops the columns it doesn't keep, which costs nothing.
+# The columns of `W_in` are split, so the stream begins in halves: each device of a pair has half of the columns.
+# A block needs whole rows, so the pair gathers them. The block puts out whole rows, too. But added to a stream in halves, they give halves again: each device just drops the columns that aren't its own, at no cost.
 # So the second block has to gather the stream once more, and so would every further block.
 #
 # Here is everything that runs over `model`, one by one:
@@ -821,7 +811,7 @@ for each in found_split:
 # The backward pass suffers more. The gradient of `U1` is a product of two matrices, and now both of them are split over `model`.
 # That costs a gather of 12,288 bytes and an all-to-all of 18,432 bytes, as the note below explains.
 #
-# We changed the layout of a single weight, `W_in`. The first block pays dearly, every later one pays with a gather, and nothing in the blocks looks wrong.
+# We changed the layout of a single weight, `W_in`. The first block pays dearly, each later one pays for a gather, and nothing in the blocks looks wrong.
 # The cure is a single line: relayout the stream once, before the first block.
 #
 # ```text
@@ -914,7 +904,7 @@ def narrow_loss(x, U1, D1, U2, D2):
 # - and all collectives together carry at most 90,000 bytes, for the loss and the gradients of the four weights.
 #
 # If you split the hidden units, as before, they carry 114,692 bytes. Nobody needs the gradient of `x`.
-# Before you begin, ask two things of each product: which axis does it sum over, and how wide is its result?
+# Before you begin, ask of each product: which axis does it sum over, and how wide is its result?
 
 # %% exercise-narrow
 narrow_layouts = {}
@@ -941,7 +931,7 @@ check("splitting_the_model-narrow", narrow_layouts)
 # The mesh is `batch` 2 × `model` 8. Each device then holds an eighth of the model and works on 16,384 rows of the stream: eight texts of 2,048 words, say.
 #
 # Each block takes two all-reduces over `model`, so there are 64 in all. Each of them adds up 16,384 × 8,192 numbers.
-# Over `batch`, a device has to add up the gradients of its eighth of the weights, which a single all-reduce can do:
+# Over `batch`, one all-reduce can add up the gradients of a device's eighth of the weights:
 
 # %% links tags=["modelled"]
 BLOCKS, WIDTH, HIDDEN, ROWS = 32, 8192, 32768, 16384
@@ -1011,7 +1001,7 @@ for name, over_model, over_batch in [
 
 # %% seconds-read [markdown]
 # With `model` inside the nodes, the exchanges take 0.6 seconds a step. With `batch` inside, they take 2.5 seconds.
-# Devices, layouts and bytes are the same. Only who sits next to whom differs, and the exchanges are four times as slow.
+# The devices, layouts and bytes are the same. Only the placement differs, yet the exchanges are four times as slow.
 #
 # This calculation leaves out a second reason to keep `model` inside.
 # The gradients of one block can travel while the devices compute the gradients of the blocks before it.
@@ -1032,7 +1022,7 @@ for name, over_model, over_batch in [
 # With fewer rows, the difference fades: with 2,048 on each device instead of 16,384, both ways take about as long.
 # Then only the second reason is left.
 #
-# {Lesson:how_long} turns this calculation into a planner, and compares it with published training runs.
+# {Lesson:how_long} turns this calculation into a planner, and compares it with a published run.
 
 # %% plain-heading [markdown]
 # ## The plain program
@@ -1046,7 +1036,7 @@ for name, over_model, over_batch in [
 # - Split the hidden units: the columns of the first weight, the rows of the second. If the stream is wider, split the stream.
 #   In a deep network, a pair of layers then takes one all-reduce in the forward pass, and one in the backward pass.
 # - Layers that share an axis must split it in the same way, or change the layout in between.
-#   TensorFlow catches only a few of the mistakes, and the others silently cost bytes, often only in the backward pass or in the update.
+#   TensorFlow catches only a few mistakes; the rest silently cost bytes, often only in the backward pass or the update.
 #   So count the collectives of a whole step.
 # - Give the residual stream the layout that the blocks need, before the first block, and keep it to the last.
 #   Keep the mesh dimension that carries activations inside the node.
