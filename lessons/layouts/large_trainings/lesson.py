@@ -1,13 +1,13 @@
 # %% [markdown]
 # # What do large training runs add?
 #
-# When the batches of GPT-3 had grown to full size, each training step used [3.2 million tokens](https://arxiv.org/abs/2005.14165).
-# A device can work on a few thousand at a time. So eight devices, with 4,096 tokens each, need about a hundred passes for one step. If they exchange their gradients after every pass, they exchange a hundred times as much as they need to.
+# At its full batch size, GPT-3 used [3.2 million tokens](https://arxiv.org/abs/2005.14165) in each training step.
+# A device can work on a few thousand at a time. So eight devices, at 4,096 tokens each, need about a hundred passes per step. If they exchange their gradients after every pass, they exchange a hundred times as much as they need to.
 #
 # That's why a large run accumulates gradients over many passes. It also clips them, multiplies in 16 bits, drops units at random, and changes the learning rate from step to step.
 #
-# *What does each of these five add to a step?* For each of them we'll ask two things: what do the devices have to exchange, and do they still get the result that one device would get?
-# One of the five needs a trick before it saves anything. And two quietly go wrong if each device looks only at its own part.
+# *What does each of these five add to a step?* For each of them we'll ask: what must the devices exchange, and do they still get the result that one device would get?
+# One of the five is there to save exchanges, but needs a trick before it saves any. And in two others, each device has to look beyond its own part. Otherwise one of them quietly goes wrong, and the other can no longer be compared with one device.
 #
 # **After this lesson you can**
 #
@@ -33,8 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # We go on with the example of {lesson:any_mesh}: film reviews, a network of 1,200 → 48 → 2, and Adam.
 # You know nearly all of its code, so the next five cells are folded.
 #
-# Two things are new. The training step is divided into `gradients_of` and `update`, so that clipping can go in between.
-# And `gradients_of` takes the forward pass as an argument, because bfloat16 and dropout will change it.
+# Two things are new. The training step is divided into `gradients_of` and `update`, so that clipping fits in between. And `gradients_of` is given the forward pass, because bfloat16 and dropout will change it.
 # As in {lesson:faster}, `update` computes all the new values before it writes any of them.
 
 # %% data tags=["known"]
@@ -232,7 +231,7 @@ def accumulating_step(model, micro_batches, step, learning_rate):
 # 1   2   3   4 ═ update
 # ```
 #
-# Both give the same update, and nothing in the code says which of the two will happen.
+# Both give the same update, and nothing in the code says which you will get.
 
 # %% predict-accumulated [markdown]
 # On eight devices, a data-parallel step with one batch of 64 exchanges 230,988 bytes: the loss and the gradients of all weights.
@@ -267,13 +266,13 @@ carried = bytes_of(
 reveal("large_trainings-accumulated", carried)
 
 # %% drawn-text [markdown]
-# So the devices follow the first drawing. With GPT-3's hundred passes, the second drawing would save 99 of 100 exchanges.
+# So the devices follow the first drawing. With GPT-3's hundred passes, the second would save 99 of 100 exchanges.
 
 # %% note-forms [markdown]
 # Would tf.while_loop help, or one call per micro-batch? And PyTorch?
 #
 # We tried a loop, and separate calls that keep the sums in variables. They can save memory, because TensorFlow may keep the activations of several micro-batches when all four are in one graph, as above.
-# But the devices still exchange five times in every micro-batch, 923,952 bytes a step. (The list shows a collective inside a loop only once.)
+# But every micro-batch still takes five exchanges: 923,952 bytes a step. (The list shows a collective inside a loop only once.)
 #
 # PyTorch has two ways to get the second drawing. `DistributedDataParallel` has `no_sync()`,
 # which leaves the gradients on their devices for a while. PyTorch's DTensor has `Partial`, a placement
@@ -282,7 +281,7 @@ reveal("large_trainings-accumulated", carried)
 # %% axis-text [markdown]
 # ## Sums that stay where they are
 #
-# After a micro-batch, each device has the gradient of its own two reviews. Each is a *partial sum*: add up all eight, divide by eight, and you have the micro-batch's gradient.
+# After a micro-batch, each device has the gradient of its own two reviews, a *partial sum*: add up all eight, divide by eight, and you have the micro-batch's gradient.
 # We want the partial sums to stay on their devices until the last micro-batch is done.
 #
 # Take a small case. Two devices have computed the partial sums 3 and 5.
@@ -291,8 +290,7 @@ reveal("large_trainings-accumulated", carried)
 #
 # The same works for `W1`. Stack the eight partial sums of its gradient, and you have one tensor of shape 8 × 1,200 × 48, whose first axis is split over `batch`.
 #
-# A gradient has the shape of its weight, so the weights need the new axis, too.
-# We give every device its own copy of the weights, and stack the eight copies.
+# A gradient has the shape of its weight, so the weights need the new axis, too: we stack eight copies of the weights, one for each device.
 # In the picture, the stack for `W1` is called `copies`. It is drawn flat: one row is one copy, with its 1,200 × 48 = 57,600 weights.
 
 # %% copies-picture tags=["known"]
@@ -315,10 +313,10 @@ Scheme(
 
 # %% gradients-of-copies-text [markdown]
 # All eight devices hold the same `W1`. In `copies`, each device holds one row, which is as large as `W1`.
-# The rows contain the same numbers, but to DTensor they are different slices of a larger tensor. So their gradients may differ.
+# The rows hold the same numbers, but to DTensor they are separate slices of a larger tensor, so their gradients may differ.
 # Device 3 multiplies its own two reviews by its own copy, and gets its own gradient.
 #
-# The code calls the new axis `copy`. Reviews, labels and copies all get this axis. In the function, two lines are new. The tape has to be told to watch the copies. And the mean of the losses, which in `gradients_of` ran over all reviews, is now taken for each copy over its own:
+# The code calls the new axis `copy`. Reviews, labels and copies all get this axis. In the function, two lines are new. The tape has to be told to watch the copies. And where `gradients_of` took one mean of all losses, this function takes a mean for each copy, over the copy's own reviews:
 
 
 # %% gradients-of-copies
@@ -336,8 +334,7 @@ def gradients_of_copies(forward, copies, x, y):
 
 # %% copy-layouts-text [markdown]
 # On the row, `loss` is a vector of eight losses, and `tape.gradient` differentiates the *sum* of them. That's just what we need.
-# Copy 3 affects the loss of device 3 and no other. So the gradient of the sum with respect to copy 3
-# is the gradient of that one loss, and device 3 can compute it without hearing from anyone.
+# Copy 3 affects the loss of device 3 and no other. So the gradient of the sum with respect to copy 3 is that of this one loss, and device 3 can compute it on its own.
 #
 # Now we make the copies, beginning with their layouts. The axis `copy` is split over the mesh dimension `batch`, and the reviews of one copy stay together on an axis called `rows`.
 # A bias needs another axis, `one`, of length 1, so that it can be added to every row:
@@ -356,7 +353,7 @@ copy_splits = {"copy": "batch", "hidden": "model"}
 row_copies = make_layouts(copy_axes, copy_splits, row_mesh)
 
 # %% copies-of-text [markdown]
-# Making the copies costs no communication, so we make fresh ones for every micro-batch. If we kept them, they would take up memory for the whole step.
+# Now the copies themselves. On the row, `tf.tile` asks for eight copies of each weight. But the relayout after it leaves each device just one, so no device makes the other seven. Every device holds all the weights, so this costs no communication, and we make the copies anew for every micro-batch. If we kept them, they would take up memory for the whole step.
 
 # %% copies-of
 one_copy = {
@@ -380,10 +377,7 @@ def copies_of(model):
 
 
 # %% sums-text [markdown]
-# On the row, `tf.tile` asks for eight copies. But the relayout leaves each device just one, so no device ever makes the other seven.
-#
-# The running sums have to last from one micro-batch to the next, so the model keeps them in variables:
-# one for each gradient, with the shape and the layout of the copies, and one for the losses.
+# The running sums must last from one micro-batch to the next, so the model keeps them in variables: one for each gradient, shaped and laid out like the copies, and one for the losses.
 
 
 # %% accumulating
@@ -478,8 +472,7 @@ for each in collectives(finish, on_row, STEP, RATE):
     print(each)
 
 # %% finish-list-read [markdown]
-# These are the same five all-reduces as before, in a different order, and they carry the same 230,988 bytes.
-# All five come at the end of the step. With a hundred micro-batches, there would still be five.
+# These are the five all-reduces from before, in another order, with the same 230,988 bytes. But now they come once, at the end of the step. With a hundred micro-batches, there would still be five.
 #
 # Now we split the hidden units as well, on a grid of 4 × 2. The grid has four copies, one for each pair of devices.
 # A device gets four reviews of a micro-batch, and half of the hidden units:
@@ -506,7 +499,7 @@ for each in collectives(finish, on_grid, STEP, RATE):
 # Logits are activations. Every micro-batch has different ones, so this exchange can't wait.
 #
 # The gradients do wait. Those of `W1`, `b1` and `W2` are half as large as on the row: 115,200, 96 and 192 bytes.
-# The gradient of `b2` isn't split, and still takes 8.
+# `b2` isn't split: its gradient still takes 8.
 #
 # Do both meshes compute what one device computes? We train one device for twenty steps, with all 64 reviews of a step at once:
 
@@ -553,7 +546,7 @@ difference = largest_difference(grid_losses, one_device_losses)
 print("grid:", about(difference, 0, 1e-5))
 
 # %% same-read [markdown]
-# In twenty steps with Adam, every loss is that of one device, up to rounding.
+# In all twenty steps with Adam, each loss is that of one device, up to rounding.
 #
 # What accumulation costs is memory. Each device keeps its running sums, as large as its gradients, for the whole step,
 # and a copy of the weights while it works on a micro-batch.
@@ -565,11 +558,11 @@ print("grid:", about(difference, 0, 1e-5))
 # **Exercise 1.** Write `batch_gradient(parts, gradient_of, add_up)`, the accumulation as *each device* runs it.
 #
 # - `parts` is the list of this device's micro-batches, each a pair `(x, y)`, and **they may have different numbers of rows**.
-# - `gradient_of(x, y)` returns the *mean* gradient over the rows of `x`, an array. It runs out of memory at more than four rows, so call it on one micro-batch at a time; none is larger than that.
+# - `gradient_of(x, y)` returns the *mean* gradient over the rows of `x`, an array. It runs out of memory at more than four rows, so call it on one micro-batch at a time; none has more than four.
 # - `add_up(array)` is the all-reduce: it adds up the arrays (or numbers) that all devices bring.
 #
 # Return the mean gradient over all rows of all devices.
-# In the whole function, send at most one gradient and one number through `add_up`.
+# In all, send at most one gradient and one number through `add_up`.
 
 
 # %% exercise-batch
@@ -617,7 +610,7 @@ print("one bad batch", about(unclipped, 0.42, 0.58))
 # The numbers are mean losses of the last five steps. A hundred steps after its one bad batch, the second run is still far behind: 0.47 instead of 0.35.
 #
 # Adam is slow to forget. It divides each update by the root of `square`, the average of the squared gradients.
-# One huge gradient makes this average huge, and in each step the average forgets only a thousandth of its past.
+# One huge gradient makes this average huge, and each step forgets only a thousandth of it.
 # So Adam's updates stay too small for a long time.
 #
 # How large was the gradient? Take all gradients together as one vector. Its length is called the **global norm**:
@@ -638,7 +631,7 @@ print("bad", about(float(norm_of(Model(row), bad_x, y)), 25, 45))
 # %% clip-text [markdown]
 # The usual norm is about 0.09, and that of the bad batch about 34, more than three hundred times as much.
 #
-# **Gradient clipping** shortens such a gradient. If the global norm exceeds a limit, all gradients are multiplied by one factor that brings their norm down to the limit. Their direction stays. GPT-3's limit was 1. Our usual norm is about 0.1, so we set the limit to 0.2. `tf.clip_by_global_norm` does the rest:
+# **Gradient clipping** shortens such a gradient. If the global norm exceeds a limit, all gradients are multiplied by one factor that brings their norm down to the limit. Their direction stays. GPT-3's limit was 1. We set ours to 0.2, about twice the usual norm. `tf.clip_by_global_norm` does the rest:
 
 # %% clip
 LIMIT = 0.2
@@ -695,14 +688,14 @@ reveal("large_trainings-clip", more)
 # and TensorFlow fuses them into one ({lesson:faster}).
 #
 # DTensor takes the norm of the whole gradient, wherever its parts are.
-# If you write the program that each device runs, that is your job. Suppose each device clips its part by that part's norm instead. Put 3 and 4 on two devices, and let the limit be 1. The norm of (3, 4) is 5, so the clipped gradient is (0.6, 0.8).
+# If you write each device's program yourself, that is your job. Suppose each device clips its part by the part's own norm. Put 3 and 4 on two devices, and let the limit be 1. The norm of (3, 4) is 5, so the clipped gradient is (0.6, 0.8).
 # If each device clips its own number, you get (1, 1): a different direction, and no error.
 #
 # On the grid, the two devices along `model` would also multiply their gradient of `b2` by different factors,
 # and their copies of `b2` would drift apart.
 # The losses may not tell you, because Adam hides a wrong factor that is always the same ({lesson:one_step}). When you test clipping, compare the norms.
 #
-# With accumulation, the order counts as well. If you clip before you take the mean over the copies, you get a mean of clipped gradients, not the clipped mean.
+# With accumulation, the order matters, too. If you clip before taking the mean over the copies, you get the mean of clipped gradients, not the clipped mean.
 # So *add up first, over all micro-batches and all devices, and clip after that*.
 #
 # **Exercise 2.** Clip as *each device* does. Write `clip_own(gradients, is_split, limit, add_up)`.
@@ -739,7 +732,7 @@ check("large_trainings-clip", clip_own)
 # A large training run spends most of its time multiplying matrices.
 # Recent GPUs and TPUs have units that do this in **bfloat16**, much faster than in float32: an A100 reaches 312 teraflops instead of 19.5.
 #
-# A bfloat16 has 16 bits. Its range is about that of float32, but it has only two to three decimal digits, and in so few digits a small update would vanish.
+# A bfloat16 has 16 bits. Its range is about that of float32, but it has only two to three decimal digits, too few for small updates.
 # So the products are in bfloat16, and the weights and Adam's slots stay in float32. That is **mixed precision**.
 #
 # The forward pass casts the weights and `x` to bfloat16, and the logits back to float32:
@@ -780,13 +773,12 @@ for each in collectives(bfloat16_step, Model(row), x, y, STEP, RATE):
 # So DTensor converts the gradients to float32, adds them up, and converts the sums back. On CPUs, bfloat16 saves no traffic.
 #
 # What shrinks are the activations: each number of `hidden` takes 2 bytes instead of 4.
-# But while the step runs, each device also holds a bfloat16 copy of the weights, and the variables haven't shrunk at all.
+# But while the step runs, each device also holds the weights cast to bfloat16, and the variables haven't shrunk at all.
 
 # %% note-half [markdown]
 # What if a cast is forgotten? And float16?
 #
-# A product of bfloat16 and float32 becomes an operation for sparse matrices, which DTensor doesn't know.
-# So if you read *SparseMatMul* in a message, look for a forgotten cast:
+# TensorFlow turns a product of bfloat16 and float32 into an operation for sparse matrices, which DTensor doesn't know. So if a message mentions *SparseMatMul*, look for a forgotten cast:
 #
 # ```text
 # 'tf.SparseMatMul' op does not implement layout propagation.
@@ -837,8 +829,7 @@ print("as on one device:", np.mean(row_mask == one_mask).round(2))
 # The row keeps half of the numbers, as it should, but not the half that one device keeps. The two masks agree in half of the places, no better than two series of coin tosses.
 # That's because the tensor is split. Each device drew only the random numbers for its own part, from its own seed, which DTensor had made from ours.
 #
-# As dropout, this is fine. But you can no longer check against one device, because different masks give different losses.
-# And a run that moves to another mesh, as in {lesson:any_mesh}, would continue with different masks.
+# As dropout, this is fine. But different masks give different losses, so you can no longer check against one device. And a run that moves to another mesh, as in {lesson:any_mesh}, would go on with other masks.
 #
 # The cure is to ask for the random numbers as a *replicated* tensor:
 
@@ -904,7 +895,7 @@ print("equal:", np.array_equal(row_mask, one_mask))
 # %% together-heading [markdown]
 # ## All at once
 #
-# Now we put everything into one step. The model also stores its mesh, for the masks, and the type of its products:
+# Now we put everything into one step. The model also stores its mesh, for the masks, and the dtype of its products:
 
 
 # %% recipe-model
@@ -958,8 +949,7 @@ def recipe_finish(model, step, learning_rate):
 
 
 # %% schedule-text [markdown]
-# The fifth addition is the schedule of the learning rate ({lesson:a_run}): a warm-up of ten steps, on top of a linear decay over the whole run.
-# It takes no exchange, because the rate is one number, computed outside the step:
+# The fifth addition is a learning-rate schedule ({lesson:a_run}): a warm-up of ten steps, multiplied by a linear decay over the whole run. In {lesson:a_run}, the decay began only after the warm-up. A schedule takes no exchange, because the rate is one number, computed outside the step:
 
 
 # %% schedule
@@ -972,7 +962,7 @@ for step in [0, 9, 19]:
     print(f"step {step + 1:2}: {rate_of(step, 20):.5f}")
 
 # %% schedule-read [markdown]
-# In a run of twenty steps, the rate rises until step 10. By then the decay has taken away almost half, so the peak is 0.00165 and not 0.003.
+# In a run of twenty steps, the rate rises until step 10. By then the decay has already taken away almost half, so the peak is 0.00165 and not 0.003.
 #
 # The training loop makes a seed for each micro-batch and a rate for each step:
 
@@ -1014,21 +1004,23 @@ print("grid, bfloat16:", about(grid_difference(tf.bfloat16), 0, 2e-3))
 # But a difference this large could also hide a mistake.
 # So start in float32, and make sure that the losses match those of one device to 1e-5. Only then switch to bfloat16.
 #
-# Here is what each of the five adds to a step on the grid:
+# ## What each of the five adds
+#
+# This is what the five add to a step on the grid:
 #
 # | | exchange | as on one device? | memory of a device |
 # | --- | --- | --- | --- |
-# | accumulation | activations in each micro-batch, gradients once | yes | running sums and a copy of the weights; activations of one micro-batch only |
+# | accumulation | activations over `model` in each micro-batch, gradients over `batch` once | yes | running sums and a copy of the weights; activations of one micro-batch only |
 # | clipping | 4 bytes for each split gradient | yes, by the global norm | – |
 # | bfloat16 | gradients: on CPUs the same bytes | up to its rounding | activations halved, cast weights on top |
 # | schedule | – | yes | – |
 # | dropout | – | yes, with replicated random numbers | random numbers of the whole layer |
 #
 # The one that needed a trick is accumulation: without an axis for the copies, the devices would exchange every gradient four times.
-# The two that go wrong if each device looks only at its own part are clipping, because each part would be shortened by its own norm, and dropout, because each part would get its own mask.
+# Clipping is the one that quietly goes wrong if each device looks only at its own part: each part would be shortened by its own norm. Dropout would still be dropout, but each part would get its own mask, and the losses could no longer be compared with those of one device.
 #
 # So a step can grow to millions of tokens, and the gradients still cross the network once.
-# But every device of the row still holds all of Adam's slots, which for GPT-3's 175 billion parameters would be 1,400 GB. Does it need them all?
+# But under data parallelism, as on our row, every device still holds all of Adam's slots, which for GPT-3's 175 billion parameters would be 1,400 GB. Does it need them all?
 #
 # ## The plain program
 #
