@@ -10,10 +10,7 @@
 # [TensorFlow's own guide](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb)
 # to this subject.
 #
-# And what about the Adam that has trained your networks since {lesson:whole_game}?
-# It was written by hand as well, and you have taken it on trust.
-# Here you put it to the test: *is my optimizer right?*
-# You test it in six ways. Then the programs with bugs go through the same six tests, and you see which test finds which bug.
+# And the Adam that you have used in many lessons since {lesson:whole_game}? It, too, was written by hand, and you took it on trust. Now you put it to the test: *is my optimizer right?* You test it in six ways. Then the buggy programs take the same six tests, and you see which test finds which bug.
 #
 # **After this lesson you can**
 #
@@ -37,7 +34,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## Digits and a network
 #
 # The task is the classic one: an image shows a handwritten digit, and we want to know which digit it is.
-# Our images look like those of MNIST, but the course draws them itself, so that no notebook has to download anything.
+# Our images look like those of MNIST, but the course draws them itself, so nothing has to be downloaded.
 # Each has 28 × 28 pixels. The network gets them as a row of 784 numbers between 0 and 1.
 # There are 5,000 images to train on, and 5,000 more to test with:
 
@@ -64,7 +61,7 @@ image_grid(digits.test.images[:24], test_y[:24])
 # %% values-text [markdown]
 # The network has three dense layers, 784 → 700 → 500 → 10.
 # Each weight matrix begins with random numbers from Xavier's uniform distribution, and each bias with zeros.
-# This cell and the next two are folded. Run them; you needn't read them.
+# This cell and the next two are folded. Just run them.
 
 
 # %% values tags=["known"]
@@ -87,7 +84,7 @@ for name, value in values.items():
 # %% note-seeds [markdown]
 # Why does one generator draw all the weights?
 #
-# TensorFlow's guide, from which three of this lesson's bugs come, gives each layer the same seed.
+# TensorFlow's guide, the source of three of this lesson's bugs, gives each layer the same seed.
 # Then every matrix begins with the same random numbers, up to a factor, and the layers aren't independent of each other.
 # One generator that draws all matrices in turn has no such pattern.
 
@@ -150,7 +147,7 @@ for layer in (1, 2, 3):
 # ## An optimizer with slots
 #
 # For each weight $w$, Adam keeps two moving averages as slots: the mean $m$ of the gradient $g$,
-# and the mean $v$ of its square. In papers they are called the *first moment* and the *second moment*.
+# and the mean $v$ of its square. Papers call them the *first moment* and the *second moment*.
 # Both begin at zero. With $t$ as the step number, counted from 1, a step computes
 #
 # $$\begin{aligned}
@@ -167,7 +164,7 @@ for layer in (1, 2, 3):
 # and $\sqrt{v}$ only $\sqrt{1 - 0.999^t}$ times its size.
 # The factor $c_t$ makes up for both. This is Adam's **bias correction** ([Kingma and Ba](https://arxiv.org/abs/1412.6980)).
 #
-# In code, that is the function you have used all along:
+# In code, that is the function that you know:
 
 
 # %% adam
@@ -182,8 +179,7 @@ def adam(weight, mean, square, gradient, step, learning_rate):
 
 
 # %% optimizer-text [markdown]
-# So far the training loop passed in the step number. An optimizer usually keeps its own count, so let's write one that does:
-# an object with the slots, the counter, and a method that applies the gradients.
+# So far the training loop passed in the step number. An optimizer usually keeps count itself, so let's write one that does: an object with slots, a counter, and a method that applies the gradients.
 # Each slot gets the layout of its weight, and the counter that of a scalar:
 
 
@@ -227,10 +223,8 @@ class Adam(tf.Module):
 # Look through `apply` and `update`: nothing in them says how many devices there are.
 # Adam treats every weight by itself. As long as each slot is laid out like its weight, the update needs no communication, on any mesh.
 #
-# No comparison of numbers can find one mistake: if you replicate the slots of a split weight, every number is right, and you only waste memory. So look at the layouts: `slot.layout == weight.layout` must hold for each slot.
-#
 # The step computes the gradients, and leaves the rest to whatever optimizer it is given.
-# It also returns the gradients, because we are going to look over the optimizer's shoulder.
+# It also returns the gradients, because we want to check the optimizer against them.
 
 
 # %% step
@@ -365,8 +359,7 @@ d_values = make_values([pixels, units, more_units, more_units])
 # %% runs-text [markdown]
 # Did you spot all three bugs? If you did, imagine them buried in a thousand lines.
 #
-# Now all four take the same 30 steps. The next cell (folded) does that. It trains as before,
-# and keeps what we'll want to test afterwards: losses, weights, and a few gradients.
+# Now all four take the same 30 steps. The next cell (folded) trains as before, and keeps what we'll test afterwards: losses, weights, and a few gradients.
 # Our variables are replicated, so `numpy()` reads them. Split ones need `to_numpy`, from {lesson:mesh_and_layout}.
 
 
@@ -440,9 +433,8 @@ factor_curves({"A": in_a, "B": in_b})
 
 # %% factors-read [markdown]
 # The right factor falls from 0.32 to 0.15, and is back at 0.32 after about a hundred steps.
-# B stays at 0.32. So in these hundred steps it moves the weights too far, at worst twice too far.
-# For the first 30 steps of this network, that happens to help.
-# But the right factor keeps rising, beyond the edge of the picture, toward 1. In the end, B will move the weights only a third as far as it should.
+# B stays at 0.32. So in these hundred steps it moves the weights too far, at worst twice as far as it should. In the first 30 steps here, this happens to help.
+# But the right factor keeps rising, beyond the edge of the picture, toward 1. In the end, B moves the weights only a third as far as it should.
 #
 # What is wrong with D? It has one name for two sizes, so its middle layer has 10 units instead of 500.
 # And C? Its formulas are right. We'll come back to it.
@@ -492,7 +484,7 @@ reveal("from_scratch-first-step", float(moved[1] / moved[0]))
 # %% by-hand-text [markdown]
 # So there is a test that needs no second program at all.
 # After the first step, a weight must have moved by the learning rate, 0.001, against the sign of its gradient.
-# `b3`, the last bias, began at zero. Here are its gradient in the first step of A, and the bias afterwards:
+# For this test, pick a bias near the loss. In `W1`, many gradients are zero, because many pixels are black in every image of the batch, and a weight whose gradient is zero doesn't move. So we take `b3`, the last bias, which began at zero. Here are its gradient in the first step of A, and the bias afterwards:
 
 # %% by-hand
 print(np.sign(runs["A"]["first gradient"]))
@@ -500,9 +492,6 @@ print(runs["A"]["after one"]["b3"].round(5))
 
 # %% copies-text [markdown]
 # All ten biases moved by 0.001, each against the sign of its gradient. A has passed this test.
-#
-# For this test, pick a bias near the loss. In `W1` many gradients are zero, because many pixels are black in every image of the batch.
-# A weight whose gradient is zero doesn't move.
 #
 # ### 3. Equal copies
 #
@@ -556,8 +545,7 @@ print("largest difference of two copies:", about(spread, 0.2, 0.23))
 #
 # ### 4. One device
 #
-# This is the test that you know best: the same program on one device. There it gets an empty dictionary of layouts.
-# We compare all weights after 30 steps, biases included, and look at the largest difference:
+# This is the test that you know best: the same program on one device. There it gets no layouts (an empty dictionary). We compare all weights and biases after 30 steps, and look at the largest difference:
 
 
 # %% one-device
@@ -581,11 +569,11 @@ print("A, eight devices and one:", about(difference, 0, 1e-3))
 
 # %% numpy-text [markdown]
 # The difference is rounding, near $10^{-7}$. A tolerance must lie well above rounding errors, and below the damage that a bug does in 30 steps.
-# Ours is 0.001: as far as Adam moves a weight in one step.
+# Ours is 0.001, about as far as Adam moves a weight in one step.
 #
 # ### 5. NumPy
 #
-# On one device we ran the same code again. Now we want an answer that was reached in a different way.
+# On one device we ran the same code again. Now we want to reach the answer another way.
 # Adam sees nothing but weights and gradients. So a second Adam needs no network: given the recorded gradients, it should arrive at the same weights. You write it.
 #
 # **Exercise 1.** Write `adam_in_numpy(weight, gradients, learning_rate)`, from the formulas above.
@@ -612,7 +600,7 @@ def adam_in_numpy(weight, gradients, learning_rate):
 check("from_scratch-adam", adam_in_numpy)
 
 # %% followed-text [markdown]
-# Adam treats each weight separately, so your function can follow the 700 numbers of `b1` alone.
+# Adam treats each weight on its own, so your function need only follow the 700 numbers of `b1`.
 # (The gradients of all weights would take 100 MB for each program.)
 # It computes in float64, so it adds hardly any rounding.
 # Until the check accepts your function, we use ours.
@@ -667,7 +655,7 @@ difference = gap(runs["A"]["weights"], in_keras)
 print("A and Keras:", about(difference, 0, 1e-3))
 
 # %% keras-read [markdown]
-# The largest difference is rounding once more, in all 900,000 weights. Program A has passed all six tests.
+# Over all 900,000 weights, the largest difference is again rounding. Program A has passed all six tests.
 # For this network and these 30 steps, then, the Adam that you took on trust is right.
 #
 # How much is that worth? As much as the bugs that the six tests can find.
@@ -680,10 +668,7 @@ print("A and Keras:", about(difference, 0, 1e-3))
 # And not everybody adds $\epsilon$ in the same place.
 # [PyTorch](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html),
 # and algorithm 1 of the paper, correct $v$ first, and then add $\epsilon$ to its root.
-# Ours, like that of Keras, adds $\epsilon$ to the root of $v$ as it is. Keras's RMSprop adds it under the root.
-# With the same $\epsilon$ of $10^{-7}$, a gradient of 0.000001 moves its weight by 0.00091 in their first step, and by 0.00024 in ours.
-# In 30 steps of this network, the losses differ by up to 0.006.
-# They are two optimizers under one name. If you compared them without knowing it, you could hunt a long time for a bug that isn't there.
+# Ours, like that of Keras, adds $\epsilon$ to the root of $v$ as it is. With $\epsilon = 10^{-7}$ in both, a gradient of 0.000001 moves its weight by 0.00091 in the first step of PyTorch's Adam, and by 0.00024 in the first step of ours. In 30 steps of this network, the losses differ by up to 0.006. They are two optimizers under one name. If you compared them without knowing it, you could hunt a long time for a bug that isn't there.
 
 # %% caught-text [markdown]
 # ## Which test finds which bug?
@@ -700,8 +685,6 @@ print("A and Keras:", about(difference, 0, 1e-3))
 # | Keras | differ | differs | differs | shared |
 #
 # NumPy is fed the gradients that the eight devices computed, so it can't tell whether those are right. What it checks is the update.
-#
-# The last column doesn't hold for D and E. They start from other values, but the Keras network, and the one-device run that E is compared with, start from `values`.
 
 # %% predict-caught [markdown]
 # Three trainings with Adam are wrong:
@@ -790,15 +773,19 @@ print_table()
 # - **The falling loss** finds nothing at all. It would catch a wrong sign, since the loss would rise.
 # - **The first step by hand** finds C, whose `b3` didn't move at all. It misses B, which uses $c_1$ forever: in the first step, $c_1$ is right. A first step can't show what goes wrong later.
 # - **The copies** find E alone. In B, C and D all eight devices go wrong together, so their copies stay equal.
-# - **One device** finds what goes wrong *because* there are eight: C and E. B and D make the same mistake there.
+# - **One device** finds what goes wrong *because* there are eight: C and E. B and D go wrong on one device as well.
 # - **NumPy** finds a wrong update, so B and C. It never sees the network of D, and E's update is right on every device.
 # - **Keras** finds all four, because it shares the least with us. But it would miss a mistake in `values` themselves.
+#
+# D and E don't start from `values`. The Keras network does, and so does the one-device run that E is compared with.
 #
 # Then why not use Keras alone? Because it only says *that* something is wrong. The other columns say where to look.
 # If one device differs, look at the distribution. If NumPy differs, look at the update.
 # If both differ, as for C, look at what the update does on several devices.
 # If only Keras differs, look at the network.
-# And sometimes it isn't a bug at all, because optimizers disagree on where to add $\epsilon$. Add yours where Keras does, and see whether the difference goes away.
+# And sometimes it isn't a bug at all, because optimizers disagree on where to add $\epsilon$. Add $\epsilon$ where Keras does, and see whether the difference goes away.
+#
+# One mistake shows in no number, so none of the six tests can find it: if you replicate the slots of a split weight, every weight is right, but each device needs more memory, and each step more exchanges. So check that `slot.layout == weight.layout` holds for every slot.
 #
 # ## Written, then read
 #
@@ -877,7 +864,7 @@ for each in collectives(write_then_read, inputs, combine=True):
 # Each sum takes an all-reduce, of 4, 8 and 12 bytes for 1, 2 and 3 numbers.
 # Fusing makes one all-reduce of the three: 4,096 bytes, with the padding of {lesson:faster}.
 #
-# Now the order. Our function reads at the end. But a read has to wait only for the write to its own variable, so TensorFlow's graph puts each read right after that write. Fusing then replaces the three all-reduces by one, at the place of the last.
+# Now the order. Our function reads at the end. But a read has to wait only for the write to its own variable, so TensorFlow's graph puts each read right after that write. Fusing then replaces the three all-reduces by one, where the last one was.
 # Writes 1 and 2 have to wait for the fused sum, so they come after it:
 #
 # ```
@@ -887,9 +874,7 @@ for each in collectives(write_then_read, inputs, combine=True):
 #         └─ too early ┘
 # ```
 #
-# Why don't the reads move along? `tf.function` had recorded that each read must follow its write.
-# But the fusing pass looks only at where data flows. No data flows from the write to the read,
-# so the pass leaves the read where it was.
+# Why don't the reads move along? `tf.function` recorded that each read must follow its write. But the fusing pass looks only at data flow, and no data flows from a write to a read. So the pass leaves the read where it was.
 #
 # In a training step, the sums are the gradients. So C reads almost all of its slots too early, and gets values that are one step old.
 # In the first step they are still zero, and $0 / (0 + \epsilon)$ moves nothing. Are all weights affected? Let's see which moved:
@@ -907,14 +892,12 @@ for name, weight in runs["C"]["after one"].items():
 # Writes can overtake writes as well. Suppose a step adds a sum to a variable and then resets it to zero. The reset may come first, and the sum stays.
 #
 # The cure costs nothing: *in a step, write each variable only once, and don't read it afterwards.* Go on with the tensor that you computed.
-# A goes further than it must. It computes every new value first and writes last, as its comment says.
+# A does more than it must: it computes all new values, then writes, as its comment says.
 
 # %% note-spared [markdown]
 # When does a read come too early?
 #
-# You can't tell from your code. Here two of three reads come too early. Pass the three variables as arguments, in a list,
-# and all reads return 8, though the sums are fused just the same.
-# That is no cure: C, too, gets its variables as an argument (inside a module), and still reads too early.
+# You can't tell from your code. Here two of three reads come too early. Pass the three variables as an argument, in a list, and all reads return 8, though the sums are fused just the same. But that is no cure: C also gets its variables as an argument (in a module), and still reads too early.
 #
 # With fusing off, as in {lesson:faster}, C is right. That is a good way to test a suspicion, but every step then takes more all-reduces.
 #
@@ -1010,7 +993,7 @@ print("SGD: test accuracy", about(accuracy, 0.84, 0.885))
 # %% unfair-read [markdown]
 # Ten points less! Such comparisons sell optimizers, and this one is unfair.
 # Adam had a rate that does well on many networks, and SGD one that we made up. Neither was tuned for this network.
-# So each of them gets three tries, in its own range. To find such a range, begin anywhere, and shift it until the best rate isn't at an end:
+# So each gets three tries, in a range of its own. To find the range, begin anywhere, and shift it until the best rate isn't at an end:
 
 # %% rates
 rates = {
@@ -1073,7 +1056,7 @@ for name, results in tried.items():
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - A loss that falls proves nothing. Compare with something that can't share the bug you are afraid of: use one device to find what distribution breaks, and another program to find a mistake in the formulas or the network.
+# - A loss that falls proves nothing. Compare with something that can't share the bug you fear: one device to find what distribution breaks, another program to find a mistake in the formulas or the network.
 # - In a DTensor step, write each variable only once, and don't read it afterwards: go on with the tensor that you computed.
 #   A step number belongs in a variable, or is passed in as a tensor.
 # - Before you compare two optimizers, give each its own best learning rate.
