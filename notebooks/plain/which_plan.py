@@ -168,7 +168,7 @@ def gather_seconds(network, machine, plan):
         return 0
     # The weights have as many bytes as the gradients
     all_reduce = gradient_seconds(network, machine, plan)
-    # Gather, gather again, reduce-scatter: each is half of one
+    # Gather, gather again, reduce-scatter: half the time each
     communication = 3 * all_reduce / 2
     if not plan.overlap:
         return communication

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Must memory cost time?
 #
-# The people who trained 145.6 billion parameters on 1,536 A100s recomputed every block, because a device of 80 GB couldn't hold all the activations.
-# By your planner's count, that cost them seven seconds of a step of 28. A quarter of the bill paid to compute things again.
+# The people who trained 145.6 billion parameters on 1,536 A100s recomputed every block, because an 80 GB device couldn't hold all the activations.
+# By your planner's count, that cost them seven of a step's 28 seconds. A quarter of the bill went into recomputing.
 #
 # Your planner's own choice recomputes nothing, and takes 20.7 s. But it pays for memory, too.
-# If each device had 250 GB, your planner would find a plan that takes 19.1 s. With 40 GB, its best plan would take 28.2 s.
+# If each device had 250 GB, your planner would find such a plan that takes 19.1 s. With 40 GB, the best one would take 28.2 s.
 #
 # You can't put more memory into an A100. You can only hold less in it. In this lesson, your planner learns four techniques. Selective recomputation, ZeRO and FSDP make room, and overlap hides what the room costs.
 # So the question of this lesson is: *must memory cost time?*
@@ -14,7 +14,7 @@
 #
 # - weigh selective recomputation, ZeRO, overlap and FSDP against one another, in seconds and in bytes;
 # - say which communication can hide behind compute, and how much of it can't;
-# - say how small a device may be for a step of a given time.
+# - say how little memory is enough for a given step time.
 #
 # **Time:** 40 minutes.
 # **You need to know:** the planner of {lesson:stages}, and ZeRO and FSDP from {lesson:zero_and_fsdp}.
@@ -30,7 +30,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% note-run [markdown]
 # Where was all this run?
 #
-# On a CPU. What this lesson says about A100s and H100s is arithmetic, and we compare it with what other people measured and published.
+# On a CPU. What this lesson says about A100s is arithmetic, and we compare it with what other people measured and published.
 
 # %% planner-text [markdown]
 # ## What does memory buy?
@@ -317,29 +317,32 @@ def show(plan):
 
 
 # %% memory-text [markdown]
-# Suppose that an A100 had less memory, or more. How long would the best step take? And how many devices would share one replica of the network?
+# Suppose that an A100 had less memory, or more. How long would the best step take? And how many devices would share one replica of the network? (No plan recomputes anything yet.)
 
 # %% memory tags=["modelled"]
 large = Network(blocks=80, width=12288, heads=96)
 plans = with_chunks(large, all_plans(large, 1536, 2304))
 
-print("memory   time of a step   devices in a replica")
+print("memory   time of a step   tensor   stages   replica")
 for gigabytes in [40, 60, 80, 120, 250]:
     machine = replace(A100, memory=gigabytes * 1e9)
     seconds, plan = ranked(large, machine, plans)[0]
     replica = plan.tensor * plan.stages
-    print(f"{gigabytes:3} GB {seconds:14.1f} s {replica:20}")
+    time = f"{seconds:14.1f} s"
+    print(f"{gigabytes:3} GB {time} {plan.tensor:8}", end=" ")
+    print(f"{plan.stages:8} {replica:9}")
 
 # %% memory-read [markdown]
 # So memory buys time. With 250 GB a replica fits on 16 devices, and a step takes 19.1 s. With 40 GB a replica needs 384 devices, and a step takes 28.2 s.
-# The more devices share a replica, the more they have to communicate, and the more stages wait for one another.
+# (With 60 and with 80 GB it is 128 devices. But with 60 GB, tensor parallelism spans two nodes.)
+# The more devices share a replica, the more they communicate, and the longer the stages wait for one another.
 #
 # Your devices have 80 GB. How can a plan that needs 250 GB fit into 80?
 #
 # ## What is worth recomputing?
 #
 # You know one way from {lesson:stages}: keep only the input of each block, and recompute the rest. But that costs a third more compute.
-# Perhaps you needn't recompute everything. Let's look for the part that takes the most memory and the least compute.
+# Perhaps you needn't recompute everything. Let's look for a part that takes much memory and little compute.
 #
 # Here is one block, under the plan that was really run in 2021. Some of its activations are values for each token; the others are values for each *pair* of tokens:
 
@@ -448,25 +451,26 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 
 # %% published-read [markdown]
 # Both estimates are a sixth too long, much as in {lesson:stages}. But the saving comes out right: the selective run took a quarter less time than the full one, as your planner predicts.
-# (The two runs differed in one more thing, which the note names.)
+# (The note names one more difference between the two runs.)
 
 # %% note-sequence [markdown]
 # Did nothing else differ between the two runs?
 #
 # The selective run also used sequence parallelism, which {lesson:transformer_block} has a note on: it splits the activations that tensor parallelism leaves whole on every device.
 # Without attention matrices, a block keeps 10 + 24 / `tensor` bytes for each feature of a token. With sequence parallelism it keeps 34 / `tensor`.
-# Your planner doesn't know it. It counts 86 GB for the selective run, which in fact fitted into 80 GB.
+# Your planner doesn't know it. It counts 86 GB for the selective run. In fact, that fitted into 80 GB.
 # The explorer counts what sequence parallelism saves, but not its price: an extra gather of two inputs per block in the backward pass.
 #
 # FlashAttention, which came later, doesn't store the attention matrices at all. Then selective recomputation has nothing left to save.
 
 # %% recomputing-text [markdown]
-# Now let your planner choose among all its plans, each with no, selective and full recomputation. For a later picture we keep the best time after each technique, starting with the last two lessons:
+# Now let your planner choose among all its plans, each with no, selective and full recomputation. For a later picture we keep the best time after each technique, and begin with lessons 23 and 24:
 
 
 # %% each
 def with_each(plans, name, values):
-    # Every plan, once with each value in the field called `name`
+    # Every plan, once with each value in the field called `name`:
+    # `**{"zero": 1}` means `zero=1`
     found = []
     for plan in plans:
         for value in values:
@@ -475,12 +479,12 @@ def with_each(plans, name, values):
 
 
 # %% recomputing tags=["modelled"]
-steps = {"data and tensor": 39.9, "stages": 21.5, "chunks": 20.7}
+best_seconds = {"data and tensor": 39.9, "stages": 21.5, "chunks": 20.7}
 
 
 def best_of(name, plans):
     seconds, plan = ranked(large, A100, plans)[0]
-    steps[name] = round(seconds, 1)
+    best_seconds[name] = round(seconds, 1)
     show(plan)
     held = sum(memory_held(large, plan).values()) / 1e9
     print(f"{held:.1f} GB, {seconds:.1f} s")
@@ -491,7 +495,7 @@ recomputing = with_each(plans, "recompute", ways)
 best_of("recomputation", recomputing)
 
 # %% recomputing-read [markdown]
-# The planner takes the bargain, and uses the room to halve a replica: eight stages instead of sixteen. That saves about half a second.
+# The planner takes the bargain, and uses the room to halve a replica: eight stages instead of sixteen. A step takes 20.1 s instead of 20.7 s.
 #
 # ## What does every replica hold?
 #
@@ -527,7 +531,7 @@ plans_against_memory(rows, A100.memory)
 
 # %% zero-read [markdown]
 # ZeRO-1 frees 27 GB on each device, more than half of what it held. And it sends no more bytes than before.
-# Instead of an all-reduce of the gradients there is a reduce-scatter of the gradients and an all-gather of the updated weights, and these two together send just as many bytes as the all-reduce.
+# A reduce-scatter of the gradients and an all-gather of the updated weights replace the all-reduce of the gradients, and together they send just as many bytes.
 # So your planner adds no seconds for it. What does it choose now?
 
 # %% zero-best tags=["modelled"]
@@ -535,7 +539,7 @@ with_zero = with_each(recomputing, "zero", [0, 1])
 best_of("ZeRO-1", with_zero)
 
 # %% zero-best-read [markdown]
-# Now a replica fits on 16 devices, four stages of four. Do you remember the 250 GB devices? A replica had 16 of them, too. Let's see which plan that was:
+# Now a replica fits on 16 devices, four stages of four. Do you remember the 250 GB devices? There, too, a replica took 16. Let's see which plan that was:
 
 # %% much-memory tags=["modelled"]
 machine = replace(A100, memory=250e9)
@@ -545,7 +549,7 @@ held = sum(memory_held(large, plan).values()) / 1e9
 print(f"{held:.1f} GB, {seconds:.1f} s")
 
 # %% much-memory-read [markdown]
-# It is the same plan! But without selective recomputation and ZeRO-1 it needs 225 GB. With them it fits into 73 GB, and takes under 0.2 s longer.
+# It is the same plan! But without selective recomputation and ZeRO-1 it needs 225 GB. With them it fits into 73 GB, and takes only 0.2 s longer.
 # So here is a first answer: by your planner's count, memory *hardly* costs time any more.
 
 # %% note-choice [markdown]
@@ -573,8 +577,7 @@ from lessons.scale.memory_and_time.pictures import exposed_exchange
 exposed_exchange()
 
 # %% overlap-read [markdown]
-# What sticks out is called **exposed communication**. If the all-reduces are short, only the last one sticks out: that of the block whose backward pass comes last. If they are long, what sticks out is about the difference: the time of all of them, less that of the backward pass.
-# Your planner calculates both times, and counts the longer one:
+# What sticks out is called **exposed communication**. If the all-reduces are short, only the last one sticks out: that of the block whose backward pass comes last. If they are long, what sticks out is about the time of all of them minus that of the backward pass. Your planner works out both amounts, and counts the longer one:
 
 
 # %% exposed
@@ -624,7 +627,7 @@ print(f"{held:.0f} GB, {seconds:.1f} s")
 #
 # ## Must a device hold whole weights?
 #
-# The optimizer state wasn't all that replicas had in common. They also hold the same weights, and after the all-reduce the same gradients. **FSDP**, which is ZeRO-3, divides these as well.
+# Replicas have more in common than the optimizer state. They also hold the same weights, and after the all-reduce the same gradients. **FSDP**, which is ZeRO-3, divides these as well.
 # (We leave out ZeRO-2, which divides the gradients but not the weights.)
 # A device then holds only two blocks whole: the one it is computing, and the next one, which it is gathering:
 
@@ -648,7 +651,7 @@ def state_held(network, plan):
 
 
 # %% fsdp-bars-text [markdown]
-# What does that save? Take the two devices for a replica once more, now one example at a time and with selective recomputation, under ZeRO-1 and under FSDP:
+# What does that save? Here is a replica on two devices again, with selective recomputation and one example at a time, under ZeRO-1 and under FSDP:
 
 # %% fsdp-bars tags=["modelled"]
 two_devices = Plan(
@@ -669,9 +672,9 @@ plans_against_memory(rows, A100.memory)
 # The weights and gradients on a device shrink from 292 GB to 4 GB. Suddenly this plan fits, with almost 30 GB to spare! There must be a catch.
 
 # %% fsdp-text [markdown]
-# A device without weights has to fetch them. A device gathers the weights of each block twice, for the forward and for the backward pass, and a reduce-scatter adds up the gradients.
+# A device without weights has to fetch them. It gathers those of each block twice, for the forward and the backward pass, and a reduce-scatter adds up the gradients.
 # It does all three in *every* micro-batch. Each takes half as long as an all-reduce of the same bytes.
-# With overlap, they too hide, behind the forward pass as well as the backward. In return, nothing is left to add up at the end of a step:
+# With overlap, these can hide too, behind both the forward and backward pass. In return, nothing is left to add up at the end of a step.
 
 
 # %% fsdp
@@ -680,7 +683,7 @@ def gather_seconds(network, machine, plan):
         return 0
     # The weights have as many bytes as the gradients
     all_reduce = gradient_seconds(network, machine, plan)
-    # Gather, gather again, reduce-scatter: each is half of one
+    # Gather, gather again, reduce-scatter: half the time each
     communication = 3 * all_reduce / 2
     if not plan.overlap:
         return communication
@@ -689,6 +692,11 @@ def gather_seconds(network, machine, plan):
     return exposed_seconds(communication, network.blocks, compute)
 
 
+# %% fsdp-parts-text [markdown]
+# These seconds are added to every micro-batch, and the exchange at the end of a step goes:
+
+
+# %% fsdp-parts
 def microbatch_seconds(stage, machine, plan):
     seconds = compute_seconds(stage, machine, plan)
     seconds += tensor_seconds(stage, machine, plan)
@@ -733,16 +741,16 @@ best_of("FSDP", with_fsdp)
 # %% ladder tags=["modelled"]
 from lessons.scale.plan_bars import ladder
 
-ladder(list(steps.items()))
+ladder(list(best_seconds.items()))
 
 # %% ladder-read [markdown]
 # ## Which technique saves most?
 #
-# Stages, says the picture: 18.4 s, and nothing else comes near. But something is odd. The last plan has no stages!
-# If they saved so much, why can your planner do without them? Perhaps they only came first, when there was most to save. So let's change the order, and allow stages last.
+# The picture says stages: 18.4 s, and nothing else comes near. But something is odd. The last plan has no stages!
+# If they saved so much, why can your planner do without them? Perhaps coming first helped: there was most to save then. So let's change the order, and allow stages last.
 
 # %% predict-order [markdown]
-# A planner has to train 145.6 billion parameters on 1,536 A100s, at first with tensor and data parallelism alone. In its best plan, a replica has 48 devices.
+# A planner has to train 145.6 billion parameters on 1,536 A100s of 80 GB, at first with tensor and data parallelism alone. In its best plan, a replica has 48 devices.
 # Each of them holds 49 GB of weights, gradients and optimizer state; activations come on top.
 # Now the planner may use one technique after another: first recomputation, then ZeRO-1, then overlap, then FSDP, and stages only at the end. Which technique saves most?
 #
@@ -754,7 +762,7 @@ ladder(list(steps.items()))
 #   It hides the all-reduce of the gradients, which comes once a step. Most of the time goes into all-reduces of activations.
 # - [ ] `FSDP` FSDP
 #   It makes replicas smaller still. But when its turn comes, ZeRO-1 has already made them much smaller.
-# - [ ] `stages` stages, once more
+# - [ ] `stages` stages
 #   They make the all-reduces cheaper. But when they come last, other techniques have already done so.
 
 # %% reveal-order
@@ -769,7 +777,7 @@ for name, choices in [
     seconds, _plan = ranked(large, A100, one_stage_only)[0]
     other[name] = round(seconds, 1)
 # The best of all plans, also of those with stages
-other["stages"] = steps["FSDP"]
+other["stages"] = best_seconds["FSDP"]
 
 saved = {}
 before = other["data and tensor"]
@@ -788,12 +796,12 @@ ladder(list(other.items()))
 # Stages save nothing at all now. *What one technique has already saved, the next can't save again.* So a list of what each technique saves says little unless it gives the order.
 # And some techniques save only together: without overlap, your planner wouldn't choose FSDP at all.
 #
-# Recomputation alone saves nothing either. With 32 devices in a replica instead of 48, weights, gradients and optimizer state take 73 of 80 GB.
+# Recomputation alone saves nothing either. On 32 devices instead of 48, a replica's weights, gradients and optimizer state take 73 of 80 GB.
 # Only full recomputation squeezes the activations into the remaining 7 GB, and that costs more time than the smaller replica saves.
 #
 # ## So must memory cost time?
 #
-# Let's ask once more what memory buys, before this lesson and now:
+# Let's ask once more what memory buys, with the plans from before this lesson and with those of now:
 
 # %% memory-again tags=["modelled"]
 print("memory   before      now")
@@ -804,13 +812,13 @@ for gigabytes in [40, 60, 80, 120, 250]:
     print(f"{gigabytes:3} GB {before:8.1f} s {now:6.1f} s")
 
 # %% answer [markdown]
-# From 60 GB on, more memory buys hardly anything. So the answer is: *memory hardly costs time any more, if the links are as fast as your planner believes.*
+# With 40 GB, memory still costs time. From 60 GB on, more of it buys hardly anything. So the answer is: *memory hardly costs time any more, if the links are as fast as your planner believes.*
 # Selective recomputation adds 1 % of compute, ZeRO-1 sends no more bytes, and what FSDP sends can hide.
 #
-# But look at the "if". The communication of the best plan takes just as long as the compute that hides it. If it took twice as long, a step would take 34.5 s.
+# But look at the "if". The communication of the best plan takes just as long as the compute that hides it. With links half as fast between the nodes, a step would take 30.4 s.
 # And in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as the formula says. This plan gathers its weights over 192 nodes.
 #
-# **Exercise.** How small may a device be? Write `smallest_memory(plans, seconds)`. It returns the fewest gigabytes per device with which a step of `large` on these A100s takes at most `seconds`.
+# **Exercise.** How little memory will do? Write `smallest_memory(plans, seconds)`. It returns the fewest gigabytes with which each of these A100s can take a step of `large` in at most `seconds`.
 # (Assume that some plan is fast enough.) Then try it: how much does a step of 20 s need with `plans`, and how much with `with_fsdp`?
 
 
@@ -833,7 +841,7 @@ check("memory_and_time-smallest", smallest_memory)
 #
 # ## Before you rent
 #
-# Those who trained this network in 2021 took 24.8 s for a step. Your planner offers you 17.6 s on the same devices, and says that you don't even need stages.
+# Those who ran this network in 2021 took 24.8 s for a step. Your planner offers you 17.6 s on the same devices, and says that you don't even need stages.
 # Would you rent 1,536 devices for that? That is the question of {lesson:which_plan}, which also has the whole planner in one plain program.
 
 # %% takeaways [markdown]

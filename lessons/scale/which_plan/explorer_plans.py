@@ -19,13 +19,13 @@ _NETWORK, _DEVICES = "146", 4096
 _PLANS: tuple[tuple[int, dict[str, int]], ...] = (
     (512, {}),
     (4096, {STAGE: 8, BATCH: 64, "model": 8, "zero": 1}),
-    (4096, {"zero": 1}),
+    (4096, {STAGE: 8, BATCH: 128, "model": 4, "zero": 1}),
     (4096, {}),
 )
 
 
 def four_plans() -> Table:
-    """Returns the winner with 512 examples, what becomes of it with 4,096, and the winners there."""
+    """Returns the winner with 512 examples, what becomes of it with 4,096, a cautious plan, the winner."""
     columns = [_column(examples, _fastest(_ranking(examples), wanted)) for examples, wanted in _PLANS]
     names = list(columns[0])
     numbers = tuple(str(number) for number, _column_of in enumerate(columns, start=1))
@@ -67,6 +67,7 @@ def _column(examples: int, found: tuple[Planned, float]) -> dict[str, str]:
         _("Micro-batches"): str(planned.training.microbatches),
         _("ZeRO"): str(planned.training.zero.value),
         _("Recomputed"): recomputed()[planned.training.recompute],
+        _("memory"): f"{cost.total_bytes / 1e9:.0f} GB",
         _("the time of a step"): f"{cost.seconds:.2f} s",
         **{name: f"{100 * seconds / cost.seconds:.0f} %" for name, seconds in parts.items()},
         _("of the devices' peak"): f"{100 * of_peak:.0f} %",

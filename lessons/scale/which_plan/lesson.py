@@ -212,7 +212,7 @@ def gather_seconds(network, machine, plan):
         return 0
     # The weights have as many bytes as the gradients
     all_reduce = gradient_seconds(network, machine, plan)
-    # Gather, gather again, reduce-scatter: each is half of one
+    # Gather, gather again, reduce-scatter: half the time each
     communication = 3 * all_reduce / 2
     if not plan.overlap:
         return communication
@@ -391,8 +391,7 @@ print(f"{step_seconds(large, A100, offer):.1f} s")
 # That is not your plan, but we know of no published run that comes closer. So let's predict these runs first.
 
 # %% predict-fsdp [markdown]
-# Training steps of a network of 175 billion parameters were measured with FSDP, with the same batch of 1,536 examples on every number of devices. In seconds, a step took 81.6 on 384 devices, and 66.8 on 768.
-# A planner expects 72.5 on 384 devices, 36.3 on 768, and 18.2 on 1,536. How many seconds did a step take on 1,536 devices?
+# Training steps of a network of 175 billion parameters were measured with FSDP on several numbers of devices, always with a batch of 1,536. A step took 81.6 s on 384 devices, and 66.8 s on 768. A planner expects 72.5 s on 384 devices, 36.3 s on 768, and 18.2 s on 1,536. How many seconds did a step take on 1,536 devices?
 #
 # - [ ] `18.2`
 #   The planner says so. But on 768 devices it was already off by almost a factor of two.
@@ -441,7 +440,7 @@ times_over_devices(lines)
 # %% fsdp-published-read [markdown]
 # On 384 devices your planner is off by 11 %. On 1,536 it is wrong by a factor of almost four!
 #
-# Where did the time go? Hardly into compute, which shrinks as devices are added. So subtract the compute from the published times, and compare what is left with what the planner's formula says for the communication:
+# Where did the time go? Hardly into compute, which shrinks as devices are added. So subtract the compute from the published times, and compare what is left with the planner's formula for communication:
 
 # %% fsdp-where tags=["modelled"]
 print("devices    compute    formula    left for communication")
@@ -457,13 +456,12 @@ for devices, published in measured.items():
 
 # %% fsdp-where-read [markdown]
 # The formula says 9 s each time, since a device gathers the same weights, however many devices there are. On 384 devices that is about right, if nothing was hidden.
-# But 768 devices needed at least 30.6 s, and 1,536 at least 48.7 s: more than five times what the formula says, even if nothing was hidden.
+# But then 768 devices needed 30.6 s, more than three times what the formula says, and 1,536 needed 48.7 s, more than five times. If anything was hidden, they needed more.
 #
-# So it looks as if gathers over many nodes are far slower than the formula says. You have seen that before: in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as the formula.
-# But it needn't be so everywhere. In a later FSDP run on 64 nodes of H100s, the explorer's estimate was right.
+# So it looks as if gathers over many nodes are far slower than the formula says. You have seen that before: in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as the formula. But it needn't always be so. In a later FSDP run on 64 nodes of H100s, the explorer's estimate was right.
 #
 # Your offer gathers over 192 nodes, too, and its communication takes just as long as the compute that hides it. So it has nothing to spare.
-# Compare it with the best plan without FSDP, that of 18.8 s, whose replicas exchange gradients and weights only once a step. What if the links between nodes are slower than the planner believes?
+# Compare it with the best plan without FSDP, at 18.8 s. Its replicas exchange gradients and weights only once a step. What if the links between nodes are slower than the planner believes?
 
 # %% slower tags=["modelled"]
 with_stages = Plan(
@@ -490,7 +488,7 @@ for factor in [1, 1.2, 2, 5]:
 # If the links are a fifth slower than the planner believes, the offer has already lost. With the factor of five that we have just found, it takes 70 s. The plan with stages takes 23 s.
 #
 # So don't rent 1,536 devices for FSDP before you have measured gathers over many nodes, with `nccl-tests` ({lesson:all_reduce}).
-# Stages and tensor parallelism *have* been measured on as many devices: a step of the 175 billion parameters took 20.8 s on 1,536 A100s with them, and 66.8 s with FSDP.
+# Stages and tensor parallelism *have* been measured on 1,536 A100s: with them, a step of the 175 billion parameters took 20.8 s; with FSDP, it took 66.8 s.
 
 # %% note-hsdp [markdown]
 # Is there nothing between FSDP over all devices and no FSDP?
@@ -501,14 +499,13 @@ for factor in [1, 1.2, 2, 5]:
 # What else can go wrong?
 #
 # - *Time.* The site's page *How good is the model?* compares the explorer with all the published runs that we found. Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order.
-# - *Memory.* A plan of 79 GB may not fit into 80 GB. Libraries need memory too, for example for the buffers of collectives, and freed memory may lie in pieces too small to be used again. A run on a few nodes tells you how much is missing.
+# - *Memory.* A plan of 79 GB may not fit into 80 GB. Libraries need memory too, for example for the buffers of collectives, and freed memory may lie in pieces too small to be used again. A run on a few nodes tells you how much that takes.
 # - *What is left out.* Neither your planner nor the explorer models kernels waiting to be launched, congestion, checkpoints, failures, or networks with experts (in the glossary under *Expert parallelism*).
 
 # %% explorer-text [markdown]
 # ## Back to 4,096 devices
 #
-# {Lesson:whole_game} left you with a question. With a batch of 512 examples, the best plan for 4,096 H100s uses only 30 % of their peak.
-# With 4,096 examples, a different plan wins, and it uses 45 %. Why?
+# {Lesson:whole_game} left you with a question. With a batch of 512 examples, the best plan for 4,096 H100s reaches only 30 % of their peak. With 4,096, a different plan wins, and reaches 45 %. Why?
 #
 # Here is the explorer once more, with the largest network and every technique allowed:
 
@@ -527,7 +524,7 @@ ScaleOutExplorer(
 # Read the first plan. A step takes 778 ms, and a device computes for only 451 ms of it.
 # Each of the 64 replicas works through eight micro-batches of one example. Only the last backward pass can hide the communication of the gradients ({lesson:memory_and_time}), and 159 ms over `batch` remain exposed.
 #
-# Now give the devices more examples. In the table below, plan 1 is the one that you have just read. The others have 4,096 examples: plan 2 with the same mesh and ZeRO-1, plan 3 the fastest with ZeRO-1, and plan 4 the fastest of all:
+# Now give the devices more examples. In the table below, plan 1 is the one you have just read. The others have 4,096 examples: plan 2 with the same mesh and ZeRO-1, plan 3 with half as many devices along `model`, and plan 4, the fastest of all:
 
 # %% peak-shares tags=["modelled"]
 from lessons.scale.which_plan.explorer_plans import four_plans
@@ -535,24 +532,24 @@ from lessons.scale.which_plan.explorer_plans import four_plans
 four_plans()
 
 # %% peak-read [markdown]
-# Compare plans 1 and 2. With eight times as many examples, the devices compute for eight times as long, but they still add up the gradients only once a step, and the last backward pass, now of two examples, hides more of that.
+# Compare plans 1 and 2. With eight times as many examples, the devices compute for eight times as long. But they still add up gradients only once a step, and the last backward pass, now of two examples, hides more of it.
 # So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. The devices reach 40 % of their peak.
 #
-# What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has two devices along `model` instead of eight, and these communicate far less.
-# A replica needs only a quarter of the devices, and ZeRO-1 and selective recomputation make the plan fit. The devices reach 44 %.
+# What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has four devices along `model` instead of eight, so there is less to add up, and this share falls to 7 %.
+# A replica needs only half as many devices, and ZeRO-1 makes the plan fit. The devices reach 43 %.
 #
-# With 512 examples, plan 3 would be bad. Each of its 256 replicas would get only two, and two micro-batches can't be interleaved over eight stages ({lesson:stages}). So the stages would wait for most of the step.
+# With 512 examples, plan 3 would be bad. Each of its 128 replicas would get only four, and four micro-batches can't be interleaved over eight stages ({lesson:stages}). So the stages would wait for most of the step.
 #
 # So a larger batch helps twice: *it gives the devices more to compute between two exchanges of gradients, and it lets you use smaller replicas.*
 #
-# Plan 4 is 2 % faster still. But you have met such plans: ZeRO-3 over 512 replicas gathers weights over many nodes in every micro-batch.
+# Plan 4 is 5 % faster still. But you know such plans: with ZeRO-3, 512 replicas gather weights over many nodes in every micro-batch.
 # Like your planner, the explorer gives these gathers the full bandwidth of the links, however many nodes take part.
 # So here, too, we would run plan 3, and plan 4 only once its gathers have been measured.
 
 # %% note-more [markdown]
 # Could it be more than 45 %?
 #
-# Hardly in the explorer, whose matrix products reach only 57 % of the peak. Published runs on H100s have reached 50 %.
+# Hardly in the explorer, whose matrix products reach only 57 % of the peak. And part of the computing time goes into memory traffic, without any products. Published runs on H100s have reached 50 %.
 
 # %% yours-text [markdown]
 # ## 64 H100s and 34 billion parameters
@@ -585,7 +582,7 @@ print(f"{fast_seconds:.1f} s")
 # FSDP again, over all 64 devices, with selective recomputation: no tensor parallelism, no stages.
 #
 # Can you believe the 14.1 s? This time there are only eight nodes. Two published FSDP runs on eight nodes of A100s were even faster than the explorer says (page *How good is the model?*).
-# But each of their gathers was for at least 8,192 tokens of compute. Yours is for 4,096, so it is harder to hide.
+# But each of their gathers had the compute of at least 8,192 tokens to hide behind. Yours has that of 4,096.
 #
 # And the planner assumes that your links between nodes carry 50 GB/s for each device. They may carry only a quarter of that, if other jobs use the same network or if several devices share one adapter.
 # Does FSDP remain the best plan then? And how much does the answer depend on the one number that we fitted, 52 % of the peak?
@@ -605,7 +602,7 @@ for gigabytes in [50, 20, 15, 12.5, 10]:
     print(line)
 
 # %% border-read [markdown]
-# With 20 GB/s and more, FSDP is the best plan. With 10 GB/s, it is a plan with stages and ZeRO-1. Between the two, it depends on how fast your devices really compute: the faster they do, the less there is to hide behind.
+# With 20 GB/s and more, FSDP is the best plan. With 10 GB/s, it is a plan with stages and ZeRO-1. Between the two, it depends on how fast your devices really compute: the faster they do, the less their compute can hide.
 #
 # So measure your links before you choose. But what if you must choose before you can measure?
 # Suppose that your links turn out to carry either 50 GB/s or 12.5 GB/s. Here is the best plan for the slow ones:
@@ -634,8 +631,8 @@ on_both("best on slow links", slow_best)
 
 # %% worlds-read [markdown]
 # Suppose that you count on fast links, and they are slow. A step then takes 18.3 s, where the right plan takes 15.5 s: your guess costs you almost 3 s.
-# If you count on slow links and they are fast, it costs less than 1 s.
-# A plan's *regret* is how much longer it takes than the best plan for those links.
+# If you count on slow links and get fast ones, it costs less than 1 s.
+# On given links, a plan's *regret* is how much longer it takes than the best plan.
 #
 # In the next picture, each point is a plan that fits. Further right means slower on fast links; higher means slower on slow links.
 # The gray lines are the best times, so a plan's regrets are its distances from the two lines:
@@ -654,8 +651,7 @@ plans_on_both_links(points)
 # No plan lies in the lower left corner, where the two lines cross: none is the best on both kinds of links.
 # FSDP is ahead on fast links and falls behind on slow ones. But some plans with ZeRO-1 lie close to both lines.
 #
-# If you don't know which links you'll get, look at the larger of a plan's two regrets, its *largest regret*.
-# The cautious choice is the plan whose largest regret is the smallest. This rule is called *minimax regret*.
+# If you don't know which links you'll get, look at the larger of a plan's two regrets, its *largest regret*. The cautious choice is the plan with the smallest one. This rule is called *minimax regret*.
 #
 # **Exercise.** Write `largest_regret(plan)`. On the fast links of `H100`, the best plan takes `fast_seconds`; on the slow links of `slow`, the best plan takes `slow_seconds`.
 # Work out how many seconds slower `plan` is on each of the two, and return the larger number.
@@ -701,17 +697,17 @@ for regret, plan in regrets:
 
 # %% close-fsdp tags=["modelled"]
 with_fsdp = [pair for pair in regrets if pair[1].zero == 3]
-regret, plan = with_fsdp[0]
-show(plan)
+regret, cautious_fsdp = with_fsdp[0]
+show(cautious_fsdp)
 print(f"largest regret: {regret:.2f} s")
 
 # %% answer [markdown]
-# One does: with tensor parallelism of two, its largest regret is 1.18 s. The smallest of all is 0.78 s. Your planner isn't accurate enough to tell those two apart, either.
+# One does: with tensor parallelism of two, its largest regret is 1.18 s. The smallest of all is 0.78 s. Your planner can't tell those two apart, either.
 # Only a measurement can tell whether one of the eleven beats FSDP on *your* links.
 #
 # ## Does it really fit?
 #
-# Before we answer, one more doubt. The planner counts 2 bytes for each gradient. But many libraries add up gradients in float32, which takes 4. (That also takes more time. We leave it out here.) Which of the eleven plans still fit then?
+# Before we answer, one more doubt. The planner counts 2 bytes for each gradient. But many libraries add up gradients in float32, which takes 4 (and more time, which we leave out here). Which of the eleven plans still fit then?
 
 
 # %% float32 tags=["modelled"]
@@ -727,8 +723,15 @@ for regret, plan in regrets:
         sizes = f"{plan.tensor:6} {plan.stages:7} {plan.chunks:7}"
         print(f"{sizes} {plan.examples:9} {gigabytes:6.1f} GB")
 
+print()
+for plan in [cautious_fsdp, fast_best]:
+    gigabytes = with_float32(mine, plan) / 1e9
+    print(f"FSDP over {plan.data} replicas: {gigabytes:.1f} GB")
+
 # %% float32-read [markdown]
-# Only five of them fit into 80 GB, all with two stages, tensor parallelism of two and one example at a time. So we choose among these. Is the plan of 18.8 s for 1,536 A100s any better?
+# Only five of them fit into 80 GB, all with two stages, tensor parallelism of two and one example at a time. So we choose among these, and the one without chunks leaves most room.
+#
+# The cautious plan with FSDP doesn't fit, either. FSDP over all 64 devices does, but it is the one that may cost you almost 3 s. So that decides it. Does the plan of 18.8 s for 1,536 A100s still fit?
 
 # %% float32-large tags=["modelled"]
 print(f"{with_float32(large, with_stages) / 1e9:.1f} GB")
@@ -744,15 +747,15 @@ for seconds, plan in ranked(large, A100, large_plans):
         break
 
 # %% answers [markdown]
-# It doesn't fit, either. The best plan that does has eight stages, and its step takes 0.4 s longer.
+# It doesn't. The best one with ZeRO-1 that does has eight stages, and its step takes 0.4 s longer. So the 300 billion tokens would take 14 days, not 13. (Plan 3 for the 4,096 H100s fits: its gradients would take 10 GB more than the 55 GB of the table.)
 #
 # So here are our answers:
 #
 # | you have | we would run | and first measure |
 # | --- | --- | --- |
-# | 64 H100s | 16 replicas of two stages and tensor parallelism of two, with ZeRO-1 and selective recomputation. FSDP, if gathers are fast | gathers over the eight nodes. From 20 GB/s for each device we would time a few steps of FSDP, too |
+# | 64 H100s | 16 replicas of two stages and tensor parallelism of two, with ZeRO-1 and selective recomputation | gathers over the eight nodes: at 20 GB/s or more for each device, time a few steps of FSDP, too. And the memory: there is little to spare |
 # | 1,536 A100s | eight stages and tensor parallelism of four, with ZeRO-1 and selective recomputation | a few steps on a few nodes |
-# | 4,096 H100s | plan 3: eight stages and tensor parallelism of two, with ZeRO-1 and selective recomputation | gathers over hundreds of nodes, before you think of plan 4 |
+# | 4,096 H100s | plan 3: eight stages and tensor parallelism of four, with ZeRO-1 | gathers over hundreds of nodes, before you think of plan 4 |
 #
 # All three have stages and ZeRO-1. So {lesson:stages} wasn't for nothing.
 
@@ -772,9 +775,9 @@ for seconds, plan in ranked(large, A100, large_plans):
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Trust a planner where it has been compared with measurements. On the nine other runs of the paper that it was fitted to, ours was at most about a quarter off. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
+# - Trust a planner where it has been compared with measurements. Fitted to one run of a paper, ours was at most about a quarter off on the nine others. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
 # - A larger batch uses many devices better: they compute longer between two exchanges of gradients, and replicas can be smaller.
-# - Don't ask for the fastest plan, but for one whose largest regret is small. When two plans differ by less than the planner's error, look at what the good ones have in common, and measure the rest.
+# - Don't ask for the fastest plan, but for one whose largest regret is small. When two plans differ by less than the planner's error, look at what the good ones have in common, and measure.
 #
 # Puzzle 16 on the page *Puzzles* is about 64 H100s whose links are slow. And if you have inherited a program with Estimators, {lesson:estimators} shows how to get off them and keep the numbers.
 
