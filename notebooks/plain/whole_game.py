@@ -6,7 +6,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.experimental import dtensor
 
-NUM_DEVICES = 8  # or 4 or 16, which divide a batch of 64 and the 2,000 test examples, too
+# 4 and 16 work, too: a mesh of `batch` alone must cut 64 examples, and 2,000 to test on, into equal parts.
+# For other meshes, such as 12 devices as 4 × 3, take your_mesh.py.
+NUM_DEVICES = 8
 
 cpu = tf.config.list_physical_devices("CPU")[0]
 virtual_cpus = [tf.config.LogicalDeviceConfiguration()] * NUM_DEVICES

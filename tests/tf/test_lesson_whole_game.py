@@ -22,11 +22,16 @@ def test_a_slip_in_specs_and_an_axis_of_unequal_parts_are_errors_that_name_them(
         WHOLE_GAME.shard(np.zeros((60, 1200), "float32"), layout)
 
 
+CHANGES = [("whole_game", "DEVICES = 8", f"DEVICES = {count}") for count in (4, 16)]
+CHANGES += [("your_mesh", '("rows", 4)', '("rows", 2)')]
+
+
 @pytest.mark.drill
-@pytest.mark.parametrize("count", [4, 16])
-def test_its_program_runs_on_another_number_of_devices(count, tmp_path):
-    text = (COURSE.root / "notebooks/plain/whole_game.py").read_text("utf-8")
+@pytest.mark.parametrize(("name", "line", "changed"), CHANGES)
+def test_its_programs_run_on_another_number_of_devices(name, line, changed, tmp_path):
+    text = (COURSE.root / f"notebooks/plain/{name}.py").read_text("utf-8")
+    assert line in text
     program = tmp_path / "mine.py"
-    program.write_text(text.replace("NUM_DEVICES = 8", f"NUM_DEVICES = {count}"), "utf-8")
+    program.write_text(text.replace(line, changed), "utf-8")
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""}
     subprocess.run([sys.executable, program], cwd=tmp_path, env=environment, check=True)  # compares its runs

@@ -326,8 +326,10 @@ print("test accuracy", about(accuracy, 0.85, 0.87))
 # If it isn't, TensorFlow says so: `length of devices (4) must be equal to total size of the mesh of shape [8]`.
 # Under *Break it*, `reshape(100, 8, 8)` has two more: the devices, and the reviews on each. For four: `reshape(100, 4, 16)`.
 #
-# The parts of a split axis must be equal. So six or twelve devices can't share a batch of 64,
-# and `shard` names the axis that doesn't divide.
+# The parts of a split axis must be equal. So six or twelve devices along `batch` can't share a batch of 64,
+# and `shard` names the axis that doesn't divide. Twelve devices work as a grid of 4 × 3:
+# with `("batch", 4), ("model", 3)` and the layouts of *Split the model*, the 64 reviews fall into four equal parts,
+# and the 48 hidden units into three.
 
 # %% inside-heading [markdown]
 # ## Look inside
@@ -682,13 +684,28 @@ ScaleOutExplorer(
 # The page *How good is the model?* says how far you can trust such estimates.
 
 # %% doors [markdown]
-# ## Three doors
+# ## Four doors
 #
-# - **I want to understand.** {Lesson:mesh_and_layout}, {lesson:communication}, {lesson:all_reduce},
-#   {lesson:one_step}, {lesson:a_run}, {lesson:splitting_the_model}, {lesson:large_trainings}, {lesson:zero_and_fsdp}, {lesson:transformer_block}, {lesson:how_long}, {lesson:stages}, {lesson:which_plan}, in this order.
-# - **I have a Keras model.** {Lesson:strategies}, {lesson:custom_training}, {lesson:own_steps}, {lesson:workers}, {lesson:failures};
-#   and {lesson:estimators}, if your program still has Estimators.
-# - **Something goes wrong.** {Lesson:from_scratch}; on the site, *Silent mistakes*, *What DTensor gets right*
+# - **I want to understand.** Lessons
+#   [{number:mesh_and_layout}]({notebook:mesh_and_layout}),
+#   [{number:communication}]({notebook:communication}), [{number:all_reduce}]({notebook:all_reduce}),
+#   [{number:one_step}]({notebook:one_step}), [{number:a_run}]({notebook:a_run}),
+#   [{number:splitting_the_model}]({notebook:splitting_the_model}),
+#   [{number:large_trainings}]({notebook:large_trainings}),
+#   [{number:zero_and_fsdp}]({notebook:zero_and_fsdp}),
+#   [{number:transformer_block}]({notebook:transformer_block}), [{number:how_long}]({notebook:how_long}),
+#   [{number:stages}]({notebook:stages}), [{number:which_plan}]({notebook:which_plan}), in this order.
+# - **I have a Keras model.** Lessons
+#   [{number:strategies}]({notebook:strategies}), [{number:custom_training}]({notebook:custom_training}),
+#   [{number:own_steps}]({notebook:own_steps}), [{number:workers}]({notebook:workers})
+#   and [{number:failures}]({notebook:failures}); and [{lesson:estimators}]({notebook:estimators}),
+#   if your program still has Estimators.
+# - **I want a mesh of my own, now.** Copy [`your_mesh.py`](../plain/your_mesh.py), which needs only TensorFlow and NumPy.
+#   Change its mesh and its layouts. It compares the losses with those of one device, and prints what device 0 holds of each tensor.
+#   The rules of layouts are in [{lesson:mesh_and_layout}]({notebook:mesh_and_layout}).
+#   In a deeper network, name the axes, and let the layouts follow from their names, as in
+#   [{lesson:splitting_the_model}]({notebook:splitting_the_model}), under *Names instead of layouts*.
+# - **Something goes wrong.** [{Lesson:from_scratch}]({notebook:from_scratch}); on the site, *Silent mistakes*, *What DTensor gets right*
 #   and *Troubleshooting*.
 #
 # Each lesson begins with what you need to know for it, and which lesson explains that.
