@@ -60,7 +60,7 @@ x = (noise + 4 * np.eye(4, 64)[y]).astype("float32")
 
 
 def strategy_with_time_limit(partitioner):
-    # It ends the process unless all others are there in five minutes
+    # Ends the process if the others aren't there in five minutes
     faulthandler.dump_traceback_later(300, exit=True)
     strategy = tf.distribute.ParameterServerStrategy(
         resolver,

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Parameter servers: what if nobody waited?
 #
-# Sixteen machines train your model. In every step, an all-reduce averages their sixteen gradients. For weeks, all goes well.
+# Sixteen machines train your model, round after round: each of them runs a training step, and an all-reduce averages their sixteen gradients. For weeks, all goes well.
 #
 # On Monday, somebody else's job lands on one of the machines. A step used to take this machine a tenth of a second, and now it takes a second.
 # The other fifteen are as fast as ever. And yet your whole training run is ten times slower.
 #
-# The reason is the average. The all-reduce needs all sixteen gradients, so in every step fifteen machines wait for the slowest one.
+# The reason is the average. The all-reduce needs all sixteen gradients, so in every round fifteen machines wait for the slowest one.
 # This lesson asks: *what if nobody waited?*
 #
-# You'll start a training run in which nobody does. It has a price.
-# While the slow machine computes its gradient, the others go on changing the weights. When the gradient arrives, it belongs to weights long since replaced. It is applied all the same, and nothing warns you.
+# You'll start a training run in which nobody does. That has a price: while the slow machine computes its gradient, the others go on changing the weights.
+# When the gradient arrives, it belongs to weights long since replaced. It is applied all the same, and nothing warns you.
 # So you'll also see what such a gradient does, and choose a learning rate at which it does no harm.
 #
 # **After this lesson you can**
@@ -47,14 +47,14 @@ from pathlib import Path
 
 programs = Path("parameter_servers_programs")
 programs.mkdir(exist_ok=True)
-# Empty files: so the cells below always say "Overwriting"
+# Empty at first, so that each %%writefile says "Overwriting"
 names = ["all_reduce", "roles", "first_step", "slowly", "stale_step"]
 names += ["asynchronous", "coordinator_start", "variables"]
 for name in [*names, "train_step", "coordinator", "slow"]:
     (programs / f"{name}.py").touch()
 
 # %% all-reduce-text [markdown]
-# The first file, `all_reduce.py`, trains as you know it. In each step a worker sleeps, takes part in an all-reduce, and updates its own copy of `w`:
+# The first file, `all_reduce.py`, trains as you know it, in rounds. In each round, every worker runs a step: it sleeps, takes part in an all-reduce, and updates its own copy of `w`:
 
 # %% all-reduce
 # %%writefile parameter_servers_programs/all_reduce.py
@@ -102,7 +102,7 @@ for each in waiting.tasks:
     print(each.task, *each.lines[:3], sep="\n  ")
 
 # %% busy-text [markdown]
-# Both workers took three steps, and both have $8/2^3 = 1$, as they should. For what share of the time was each of them busy with its gradients?
+# Both workers ran three steps, and both have $8/2^3 = 1$, as they should. What share of its time did each spend on its gradients?
 
 # %% busy
 from course_lib import about
@@ -119,7 +119,7 @@ print("worker 1 is busy", about(busy_1, 0.5, 1))
 # Worker 1 was busy for nearly all of the time. It spent the rest on the all-reduces themselves, mostly on the first one.
 #
 # The upper part of the next picture shows two seconds of such a run, drawn as if an all-reduce took no time. The lower part shows the run that you would rather have.
-# Each colored bar is the time that one gradient takes, and its number says which update the gradient goes into:
+# Each colored bar is one gradient being computed, and its number says which update the gradient goes into:
 
 # %% timelines
 from lessons.strategies.parameter_servers import picture
@@ -144,10 +144,10 @@ picture.timelines_picture()
 picture.servers_picture()
 
 # %% roles-text [markdown]
-# You know this kind of training from {lesson:strategies}: it is asynchronous. Let's start such a cluster, and take a single step.
+# You know this kind of training from {lesson:strategies}: it is asynchronous. Let's start such a cluster, and have it run a single step.
 #
 # All processes run the same program, and `TF_CONFIG` tells each of them its job. The coordinator is called `chief`, a worker `worker`, and a server `ps`.
-# Only the coordinator runs a training loop. So the program has to begin by sending the workers and servers elsewhere.
+# Only the coordinator runs a training loop. So the program must begin by keeping the workers and servers out of it.
 #
 # Every program from here on has to do that. So we write it once, as a function in a file, `roles.py`, which the programs import.
 # Workers and servers stay in this function and wait for work. Only the coordinator returns from it:
@@ -172,7 +172,7 @@ def serve_unless_coordinator():
 
 # %% first-step-text [markdown]
 # `first_step.py` is a whole program with parameter servers, the shortest in this lesson. It calls the function from `roles.py` first.
-# Only the coordinator gets past that call. It makes the variable, defines the step, and has a worker take it.
+# Only the coordinator gets past that call. It makes the variable, defines the step, and has a worker run it.
 #
 # Why doesn't the coordinator simply call `train_step()`? Then it would run the step in its own process, and wait for it.
 # Instead, it calls `schedule`. This puts the step into the queue, for any worker to take, and returns at once. At the end, `join` waits until all steps are done:
@@ -209,12 +209,12 @@ for line in report["chief 0"].lines:
 
 # %% first-step-read [markdown]
 # The coordinator made `w`, but `w` lives on the server: the name of its device begins with `/job:ps`.
-# One of the two workers took the step. It pulled 8, so its gradient was 8. Its push made `w` 8 − 0.5 · 8 = 4.
+# One of the two workers ran the step. It pulled 8, so its gradient was 8. After its push, `w` is 8 − 0.5 · 8 = 4.
 #
 # ## Nobody waits
 #
 # Now let's replay Monday without the all-reduce. Worker 0 should again need a tenth of a second for a step, and worker 1 a whole second.
-# But `time.sleep` doesn't help here. The step is a `tf.function`: its Python code runs only while TensorFlow traces it, and not each time a worker takes the step.
+# But `time.sleep` doesn't help here. The step is a `tf.function`: its Python code runs only while TensorFlow traces it, not each time a worker runs the step.
 #
 # The next file, `slowly.py`, has a delay that works in a graph. `slowly(value)` returns its value unchanged, a tenth of a second later on worker 0, and a second later on worker 1.
 # You need not read how it does that, so it's folded:
@@ -251,7 +251,7 @@ def slowly(value):
 # `stale_step.py` begins like `first_step.py`, but its step differs in two ways. The gradient passes through `slowly`. And beside `w`, the server holds a counter, `updates`, to which each push adds 1.
 #
 # The counter shows how late a gradient is. A worker reads it twice: when it pulls `w`, and when it pushes the gradient.
-# Suppose it reads 5 at the pull. At the push it finds 8, and its own update makes it 9. Then three updates came in while the worker was computing. This number, which the step returns, is the gradient's **staleness**:
+# Suppose it reads 5 at the pull, and its own push raises the counter from 8 to 9. Then three updates came in while it was computing. This number, which the step returns, is the gradient's **staleness**:
 
 # %% stale-step
 # %%writefile parameter_servers_programs/stale_step.py
@@ -285,14 +285,14 @@ def train_step():
 #
 # In a graph, an operation may run as soon as its inputs are there. Adding 1 to the counter doesn't need the gradient.
 # So without this line, a worker might count its update before it has computed the gradient, and the staleness would be wrong.
-# Further down, the step of a larger model counts its updates, too. There the order doesn't matter, since no staleness is computed.
+# The step of the larger model further down also counts its updates, but computes no staleness, so there the order doesn't matter.
 
 # %% schedule-text [markdown]
-# `asynchronous.py` imports this step. It schedules it 40 times, and waits only at the end.
+# `asynchronous.py` imports this step. It schedules it 40 times, and only then waits.
 #
-# What does `schedule` return? It can't be the result of the step, because no worker has taken the step yet. It is a `RemoteValue`, which stands for a result that will come. Programmers call such an object a *future*. After `join`, its method `fetch()` gives you the result.
+# What does `schedule` return? It can't be the result of the step, because no worker has run the step yet. It is a `RemoteValue`, which stands for a result that will come. Programmers call such an object a *future*. After `join`, its method `fetch()` gives you the result.
 #
-# The first steps take longer than the others, because TensorFlow traces the step and sends it to each worker. So the program takes four steps that don't count, and then 40 that do:
+# The first steps take longer than the others, because TensorFlow traces the step and sends it to each worker. So the program runs four steps to warm up, and then 40 that count:
 
 # %% schedule
 # %%writefile parameter_servers_programs/asynchronous.py
@@ -352,7 +352,7 @@ picture.weight_picture(done)
 # After that, worker 0 brings `w` back toward 0. But worker 1 has already pulled the −4, and its next push throws `w` up to about 2. The push after that throws `w` down to about −1.
 # Both workers want to halve `w`. But worker 1 subtracts half of what `w` was a second ago.
 #
-# That is the price of not waiting. What do you get for it? Let's count the steps that each worker did. And how many times as long would an all-reduce take for 40 gradients?
+# That is the price of not waiting. What do you get for it? Let's count the steps that each worker ran. And how much longer would 40 gradients take with an all-reduce?
 
 # %% counted
 fast = [update for update in done if update.worker == 0]
@@ -360,15 +360,15 @@ slow = [update for update in done if update.worker == 1]
 print("worker 0:", about(len(fast), 22, 39), "steps")
 print("worker 1:", about(len(slow), 1, 18, digits=1), "steps")
 
-# 40 gradients are 20 steps with an all-reduce: we measured three
+# With an all-reduce, 40 gradients are 20 rounds; we timed three
 with_all_reduce = logs.seconds(waiting["worker 0"]) / 3 * 20
 without = logs.seconds(report["chief 0"])
 times = about(with_all_reduce / without, 1.2, 8, digits=1)
 print("the all-reduce takes", times, "times as long")
 
 # %% counted-read [markdown]
-# You get a much faster run. Whenever we tried it, worker 1 did four to eight of the 40 steps, and worker 0 the rest. With an all-reduce, each worker would do twenty, and the 40 gradients would take three to five times as long.
-# At best, they would take about five times as long: in the two timelines above, two seconds give 4 gradients or 22. But pulls and pushes also take time, and here all the processes share the cores of one machine.
+# You get a much faster run. Whenever we tried it, worker 1 ran four to eight of the 40 steps, and worker 0 the rest. With an all-reduce, each worker would run twenty, and the 40 gradients would take three to five times as long.
+# In the two timelines above, the factor is five and a half: two seconds give 4 gradients or 22. But pulls and pushes take time, too, and here all the processes share the cores of one machine.
 #
 # Now let's look at the price again. How many updates come in while worker 1 computes one gradient? The cell prints the largest staleness of our run, and draws the ideal case, in which pulls and pushes take no time:
 
@@ -380,9 +380,9 @@ picture.staleness_picture()
 # %% staleness-picture-read [markdown]
 # In the ideal case, ten updates come in before worker 1 pushes. In our run there were nearly as many.
 #
-# So when worker 1 pushes, its gradient belongs to a value that `w` had eight or nine updates ago. Such a gradient is stale, as you saw in {lesson:strategies}.
+# So when worker 1 pushes, its gradient belongs to a value that `w` had nearly ten updates ago. Such a gradient is stale, as you saw in {lesson:strategies}.
 # The gradients of worker 0 have a staleness of 0 or 1, because worker 1 pushes at most once while worker 0 computes.
-# The server can't tell these gradients apart. It applies a stale gradient just like a fresh one.
+# The server can't tell a stale gradient from a fresh one, and applies both alike.
 
 # %% how-stale-text [markdown]
 # ## How stale may a gradient be?
@@ -434,7 +434,7 @@ for staleness in (0, 1, 3, 7, 15):
 #
 # With the rate 0.1, a little staleness even helps: the distance falls from 0.04 to 0.02 and to 0.00. While `w` shrinks, an older `w` is a larger one, so each update is a little larger.
 #
-# With the rate 0.5, the distance is smaller for 15 than for 7. But that is only because `w` turns around more slowly there, so that 60 updates have room for fewer turns.
+# With the rate 0.5, the distance is smaller for 15 than for 7. But that is only because `w` swings more slowly there, so 60 updates have room for fewer swings.
 
 # %% monday-text [markdown]
 # ## What learning rate should you choose?
@@ -442,9 +442,9 @@ for staleness in (0, 1, 3, 7, 15):
 # First you need to know how stale your gradients will be. Suppose that you have $n$ workers, all equally fast. While one of them computes a gradient, each of the others pushes about once.
 # So the staleness is about $n-1$: it is 1 with two workers, 7 with eight, and 15 with sixteen.
 #
-# Now the rate. An all-reduce averages $n$ gradients and makes a single update. Parameter servers make $n$ updates out of the same $n$ gradients, and each of them is about as large as that single one.
-# So they move the weights about $n$ times as far. To make up for that, divide the learning rate by $n$ as a first try.
-# For our `w` and sixteen workers that is 0.5/16, or about 0.03. In the table, the rate 0.1 got nowhere at a staleness of 15. 0.03 is well below that.
+# Now the rate. An all-reduce averages $n$ gradients and makes a single update. With parameter servers, the same $n$ gradients make $n$ updates, each about as large as that single one.
+# Together they move the weights about $n$ times as far. To make up for that, divide the learning rate by $n$ as a first try.
+# For our `w` and sixteen workers that is 0.5/16, or about 0.03. In the table, the rate 0.1 was too large for a staleness of 15; 0.03 is well below that.
 #
 # ## Back to Monday
 #
@@ -480,12 +480,12 @@ picture.monday_picture(too_large, divided)
 # With an all-reduce, `w` is at 4 after one second, and still at 1 after three.
 #
 # So with the right learning rate, the slow machine neither holds up the others nor does lasting harm.
-# And if all your machines are equally fast? Then take an all-reduce, since nobody waits for long in it. With parameter servers, you would pay with stale gradients, and hardly be faster.
+# And if all your machines are equally fast? Then use an all-reduce: there, nobody waits for long. With parameter servers, you would pay with stale gradients, and hardly be faster.
 
 # %% note-momentum [markdown]
 # What about momentum?
 #
-# Momentum adds up the gradients of many steps. With a momentum of 0.9, each gradient moves the weights ten times as far in the end, as if the rate were ten times as large.
+# Momentum adds up the gradients of many updates. With a momentum of 0.9, each gradient moves the weights ten times as far in the end, as if the rate were ten times as large.
 # So begin with plain SGD, or with a tenth of its rate.
 
 # %% exercise-epoch-text [markdown]
@@ -499,13 +499,14 @@ picture.monday_picture(too_large, divided)
 # | `run_epoch.py` | your function: the steps of one epoch |
 # | `coordinator_start.py` | options, roles and data |
 # | `variables.py` | the weights, spread over the servers |
-# | `train_step.py` | the step that a worker takes |
+# | `train_step.py` | the step that a worker runs |
 # | `coordinator.py` | the epochs and the checkpoints; this file is started |
 #
-# We begin with `run_epoch.py`. The coordinator alone calls for a checkpoint. Each server then writes its own variables into the folder, so on several machines it must be on a shared file system. If steps were still running, a server might write one variable before an update, and the next one after it.
-# So there is some waiting after all: before it saves, the coordinator waits until the last step of the epoch is done.
+# We begin with `run_epoch.py`. Only the coordinator asks for a checkpoint, but each server writes its own variables into it. So with several machines, the folder of checkpoints must be on a shared file system.
+# If steps were still running, a server might write one variable before an update, and the next one after it.
+# So there is some waiting after all: before it saves, the coordinator waits until all steps of the epoch are done.
 #
-# **Exercise 1.** Write `run_epoch(coordinator, train_step, iterator, num_steps, save)`.
+# **Exercise.** Write `run_epoch(coordinator, train_step, iterator, num_steps, save)`.
 #
 # - Schedule `num_steps` steps. This time a step takes an argument: `coordinator.schedule(train_step, args=(iterator,))`. Schedule all of them before you wait for any, or only one worker will be busy.
 # - When all steps are done, and not before, call `save()` once.
@@ -569,7 +570,7 @@ x = (noise + 4 * np.eye(4, 64)[y]).astype("float32")
 
 
 def strategy_with_time_limit(partitioner):
-    # It ends the process unless all others are there in five minutes
+    # Ends the process if the others aren't there in five minutes
     faulthandler.dump_traceback_later(300, exit=True)
     strategy = tf.distribute.ParameterServerStrategy(
         resolver,
@@ -681,8 +682,7 @@ def train_step(iterator):
 # It is different for a table of embeddings. `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. Parameter servers are at their best with such tables.
 #
 # The last file, `coordinator.py`, has the loop. For each epoch it calls your `run_epoch`, which saves at the end.
-# The loop also gives every worker its own iterator: `create_per_worker_dataset(batches)` makes the dataset of `batches` on each worker. So each worker goes through *all* the examples, in its own order. The examples aren't shared out, so an epoch isn't one pass over the data. Ours is simply five steps.
-# (If you need one pass, schedule each step with the number of its batch, and let the step pick the examples.)
+# The loop also gives every worker its own iterator: `create_per_worker_dataset(batches)` makes the dataset of `batches` on each worker. So each worker goes through *all* the examples, in its own order. The workers don't divide up the examples, so an epoch isn't one pass over the data. Ours is simply five steps.
 
 # %% coordinator
 # %%writefile parameter_servers_programs/coordinator.py
@@ -739,11 +739,16 @@ report = run("coordinator.py", two_servers, "--epochs", 4)
 print_epochs(report["chief 0"])
 
 # %% epochs-read [markdown]
-# The model learns: its loss falls from about 2 to less than 1. Each epoch adds five updates, so no step was left out, and none counted twice.
-# Your losses will differ from ours, and from run to run: the workers shuffle without a seed, and nobody fixes the order of the updates.
+# The model learns: its loss falls from about 2 to less than 1. Each epoch adds five updates, so no step was left out or counted twice.
+# Your losses will differ from ours, and from run to run: the workers shuffle without a seed, and nothing fixes the order of the updates.
 #
-# An epoch of five steps is too short in practice. If Monday's slow worker took just one of the five, the epoch would last a whole second, because it ends only when all its steps are done. The fast worker alone would do all five in half a second.
+# An epoch of five steps is too short in practice. If Monday's slow worker ran just one of the five, the epoch would last a whole second, because it ends only when all its steps are done. The fast worker alone would run all five in half a second.
 # So give your own epochs hundreds of steps.
+
+# %% note-pass [markdown]
+# What if an epoch should be one pass over the data?
+#
+# Schedule each step with the number of its batch, and let the step pick the examples of this batch.
 
 # %% note-optimizer [markdown]
 # Can our step use an optimizer of Keras?
@@ -785,11 +790,11 @@ print_epochs(report["chief 0"])
 # %% one-dies [markdown]
 # ## What do you lose when one dies?
 #
-# In {lesson:failures}, we killed one of the workers, and the whole training run ended. With an all-reduce it has to, because every step needs all the workers.
+# In {lesson:failures}, we killed one of the workers, and the whole training run ended. With an all-reduce it has to, because every round needs all the workers.
 # Now there are workers and servers. We'll kill a server first and then a worker, each while steps are running.
 #
 # To catch a worker in the middle of a step, we need steps that take a while. And the workers must say when they begin a step, and when they are done.
-# So `slow.py`, in the folded cell, is `coordinator.py` with another step. It prints a line, waits with `slowly`, does the old step, and prints another line. Again, this takes worker 0 a tenth of a second, and worker 1 a whole second:
+# So `slow.py`, in the folded cell, is `coordinator.py` with another step. It prints a line, waits with `slowly`, runs the old step, and prints another line. Again, this takes worker 0 a tenth of a second, and worker 1 a whole second:
 
 # %% slow-step tags=["known"]
 # %%writefile parameter_servers_programs/slow.py
@@ -818,8 +823,8 @@ def slow_step(iterator):
 train(slow_step)
 
 # %% server-text [markdown]
-# First the server. In epoch 2, as soon as worker 0 has done a step, we kill server 1. Then we wait until the run has ended, restart the processes that are down, and let them finish epoch 2.
-# The server comes first. For a server, `restart` returns when it answers again, and only then do we restart the coordinator. This takes about half a minute:
+# First the server. In epoch 2, as soon as worker 0 has finished a step, we kill server 1. Then we wait until the run has ended, restart the processes that are down, and let them finish epoch 2.
+# The server comes first: `restart` returns once the server answers again, and only then do we restart the coordinator. This takes about half a minute:
 
 # %% server
 import tempfile
@@ -846,7 +851,7 @@ for task in without_server_1.tasks:
 # So when you lose a server, your training run ends. The same holds when you lose the coordinator, which runs the loop.
 #
 # But the checkpoint of epoch 1 was left. So we restarted server 1 and the coordinator, and the run resumed from this checkpoint.
-# Why the server first? A worker that finds a server gone lets a moment pass before it tries again. A step that reaches it in this moment fails, although the server is back, and ends the coordinator a second time. If that happens to you, restart the coordinator once more.
+# Why the server first? A worker that finds a server gone waits a moment before it tries again. If it gets a step in that moment, the step fails, although the server is back, and the coordinator ends again. If that happens to you, restart the coordinator once more.
 #
 # The coordinator printed epoch 1 before the kill, and epoch 2 after its restart:
 
@@ -854,7 +859,7 @@ for task in without_server_1.tasks:
 print_epochs(resumed["chief 0"])
 
 # %% again-steps-text [markdown]
-# Epoch 2 has its five updates. The workers were never restarted, so what they printed shows every step that they did. How many did they do in epoch 2, before and after the kill together?
+# Epoch 2 has its five updates. The workers were never restarted, so what they printed shows every step that they ran. How many did they finish in epoch 2, before and after the kill together?
 
 # %% again-steps
 steps = 0
@@ -862,12 +867,17 @@ for task in ("worker 0", "worker 1"):
     steps += resumed[task].lines.count("done in 2")
 print("steps done in epoch 2:", about(steps, 6, 9, digits=1))
 
-# %% worker-given [markdown]
-# They did more than five. The extra steps were from before the kill, and all their changes were lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was lost as well: the new coordinator made new variables there, and restored the checkpoint into them.
-# (The old variables stay in the server's memory until it ends. If you restart the coordinator often, restart the servers too.)
+# %% again-steps-read [markdown]
+# They finished more than five. The extra steps were from before the kill, and all their changes were lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was lost as well: the new coordinator made new variables there, and restored the checkpoint into them.
 # So we lost the part of epoch 2 that was done before the kill, and nothing else.
+
+# %% note-restarts [markdown]
+# What becomes of the old variables on a server?
 #
-# Now a worker. We start the same cluster again, and it resumes with epoch 3. As soon as worker 1 prints that it begins a step, we kill it. It hasn't pushed anything by then. This cell, too, takes nearly half a minute.
+# They stay in its memory until the server ends. If you restart the coordinator often, restart the servers, too.
+
+# %% worker-given [markdown]
+# Now a worker. We start the program again, and it resumes with epoch 3. As soon as worker 1 prints that it begins a step, we kill it, before it has pushed anything. This cell, too, takes nearly half a minute.
 
 # %% predict-worker [markdown]
 # The coordinator of a `ParameterServerStrategy` schedules five steps in each epoch, for two workers.
@@ -877,9 +887,9 @@ print("steps done in epoch 2:", about(steps, 6, 9, digits=1))
 #   With an all-reduce it would, because an all-reduce needs all workers.
 #   Here no worker waits for another.
 # - [ ] `waits` It waits until worker 1 is back.
-#   A step doesn't belong to a worker. Any other worker can do it.
+#   A step doesn't belong to a worker. Any other worker can run it.
 # - [ ] `one lost` It goes on with worker 0, and epoch 3 has four updates.
-#   The coordinator never got a result of the step that worker 1 began, so it has the step done again.
+#   The coordinator never got a result of the step that worker 1 began, so another worker runs the step again.
 # - [x] `all done` It goes on with worker 0, and epoch 3 has five updates.
 #   The connection to worker 1 breaks, so the coordinator gives its step to the other worker. No update is missing.
 
@@ -908,7 +918,7 @@ for task in ("worker 0", "worker 1"):
     print(f"{task}  {begun:5}  {finished:4}")
 
 # %% ended-read [markdown]
-# Worker 1 began one step and never finished it. Worker 0 did all five, among them the one that worker 1 had begun. So losing a worker costs the time of one step, but no update.
+# Worker 1 began one step and never finished it. Worker 0 finished all five, among them the one that worker 1 had begun. So losing a worker costs the time of one step, but no update.
 #
 # On rare occasions, a step counts twice. Suppose that a worker dies right after it has pushed its gradient, or part of it. Then the coordinator has no result of this step, and gives it to another worker, which pushes a second time.
 # In our run this couldn't happen, because we killed worker 1 before it pushed.
@@ -939,13 +949,12 @@ for task in ("worker 0", "worker 1"):
 #     time.sleep(1)
 # ```
 #
-# `evaluate` and `last_epoch` are yours. Make `checkpoint` from variables that aren't split: they can be restored all the same from a checkpoint of split variables.
+# `evaluate` and `last_epoch` are yours. Make `checkpoint` from variables that aren't split: a checkpoint of split variables can be restored into them.
 
 # %% keras-text [markdown]
 # ## Can Keras use parameter servers?
 #
-# That depends on the version. We tried it with a model of two dense layers.
-# In our own loops, only one step ran at a time, so no gradient is stale, and the result can be compared with one device:
+# That depends on the version. We tried it with a model of two dense layers:
 
 # %% keras-table tags=["known"]
 from course_lib import measured
@@ -954,7 +963,7 @@ support = measured.load("strategies-support").support
 measured.table({"parameter_server": support["parameter_server"]})
 
 # %% keras-read [markdown]
-# With Keras 3, `fit` ends with an error. With tf_keras, which is Keras 2, `fit` trains asynchronously. A custom loop works with both.
+# With Keras 3, `fit` ends with an error. With tf_keras, which is Keras 2, `fit` trains asynchronously. A custom loop works with both, and equals one device if only one step runs at a time.
 
 # %% note-keras [markdown]
 # How was this measured? And can variables of a Keras model be split?
@@ -976,11 +985,11 @@ measured.table({"parameter_server": support["parameter_server"]})
 #
 # ## Takeaways
 #
-# - With an all-reduce, every step waits for the slowest worker. With parameter servers, no worker waits for another, except at the end of an epoch.
+# - With an all-reduce, all workers wait for the slowest one in every round. With parameter servers, no worker waits for another, except at the end of an epoch.
 # - The price is stale gradients. The staler they are, the smaller the learning rate must be.
-# - If you lose a worker, the others do its step and go on, and on rare occasions a step counts twice. If you lose a server or the coordinator, you lose everything since the last checkpoint.
+# - If you lose a worker, the others run its step and go on, and on rare occasions a step counts twice. If you lose a server or the coordinator, you lose everything since the last checkpoint.
 #
-# One thing our program can't do: compute with a matrix that is larger than a worker's device. {Lesson:one_mesh} can.
+# One thing our program can't do: compute with a matrix that is too large for a worker's device. The program of {lesson:one_mesh} can.
 
 # %% score
 score("parameter_servers")
