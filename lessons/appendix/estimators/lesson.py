@@ -7,10 +7,10 @@
 #
 # Are you done? On eight GPUs the translation learns from fewer examples than the old program did, and nothing says so.
 # If the old one had a `model_fn`, the new one may take larger steps.
-# Nor can you trust the old log to compare it with. The one below begins with `loss = 2.0`, for a model whose first loss is exactly 1.
+# And you can't compare it with the old log: the one below begins with `loss = 2.0`, for a model whose first loss is exactly 1.
 # None of this raises an error.
 #
-# All three come from one thing. Somewhere between the batch and the weights, something has to be multiplied or divided by the number of replicas. An Estimator does that in other places than today's TensorFlow.
+# All three come from one thing. Between the batch and the weights, something has to be multiplied or divided by the number of replicas, and an Estimator does that in other places than today's TensorFlow.
 # So one question runs through this appendix: *I have a program with Estimators. How do I get off them, and keep its numbers?*
 # The best way to find out is to run the old program once more, beside the new one.
 #
@@ -71,7 +71,7 @@ cpus = tf.config.list_physical_devices("CPU")
 four_cpus = [tf.config.LogicalDeviceConfiguration()] * 4
 tf.config.set_logical_device_configuration(cpus[0], four_cpus)
 
-# Virtual CPUs add up on one device; for GPUs, leave `to_one` out.
+# Virtual CPUs need `to_one`, which adds up on one device; GPUs don't.
 to_one = tf.distribute.ReductionToOneDevice()
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], to_one)
 
@@ -93,7 +93,7 @@ def train_with_log(estimator, input_fn):
 
 # %% old-text [markdown]
 # Our old program trains a line, $y = wx + b$, which starts from $w = b = 0$.
-# Its data are simple enough to work out in your head: all 1,000 examples are alike. $x$ is 1, and the line should predict 1.
+# Its data are simple enough for mental arithmetic: in all 1,000 examples, $x$ is 1, and the line should predict 1.
 
 
 # %% old-data
@@ -130,7 +130,7 @@ def linear_regressor():
 # The program has four parts:
 #
 # - `input_fn` makes the data. The Estimator calls it.
-# - The optimizer is given as a *function* that makes one, because each replica needs its own, and so does each new graph.
+# - The optimizer is given as a *function* that makes one, because each replica and each new graph needs its own.
 #   (It is a `legacy` optimizer: Estimators don't accept the ones introduced in TensorFlow 2.11.)
 # - `RunConfig` names the strategies, one for training and one for evaluation, and `model_dir`, the folder for checkpoints.
 # - The Estimator brings the model. `LinearRegressor` is a *pre-made* one.
@@ -149,12 +149,12 @@ print(f"weight {weight.item():.3f}")
 print(f"loss   {metrics['loss']:.3f}")
 
 # %% old-train-read [markdown]
-# Leave the log's line for a moment. Are the weight and the loss right? At first our model predicts 0, so its error is 1. The gradient of the squared error is twice the error, for $w$ and $b$ alike.
-# So each step moves both $w$ and $b$ by 0.02 · 2, or 4 %, of the error. Together they close 8 %.
+# Leave the log aside for a moment. Are the weight and the loss right? At first our model predicts 0, so its error is 1. The gradient of the squared error is twice the error, for $w$ and $b$ alike.
+# So each step moves $w$ and $b$ by 4 % of the error each (0.02 · 2), and closes 8 % of it.
 # After ten steps $0.92^{10} = 0.434$ of the error is left. So the loss is $0.434^2 = 0.189$.
 # And the weight is half of $1 - 0.434$, which is 0.283. Both agree.
 #
-# Now look at the first line. It is from the log, written before the first step. The error is 1, so the loss is $1^2 = 1$. But the log says 2.0.
+# Now look at the first line, which was logged before the first step. The error is 1, so the loss is $1^2 = 1$. But the log says 2.0.
 #
 # The training is right, and its log is wrong by a factor of two. We'll come back to that.
 
@@ -255,7 +255,7 @@ print(f"weight {weight.item():.3f}, bias {bias.item():.3f}")
 # on the same examples in each step as the old program, and return the trained model.
 #
 # - `keras_line` still makes the right model: a line that starts from zeros, SGD with the learning rate 0.02, and the mean squared error.
-# - In each step, every replica takes 8 examples. The examples come in their order, and begin again when they are used up.
+# - In each step, every replica takes 8 examples. The examples come in order, and start over when they run out.
 #
 # The check calls your function under two replicas and under four, with other examples, and compares weight and bias with NumPy.
 # If you want to compare with the cell above, print `ported(strategy, x, y, 25).get_weights()`.
@@ -289,7 +289,7 @@ check("estimators-ported", ported)
 # ## Whose mean?
 #
 # If a program defines its own model, it has a `model_fn`. The Estimator calls it with a batch and a `mode` (train, evaluate or predict),
-# and it returns an `EstimatorSpec`: the loss, and for training the operation that updates the weights, `train_op`.
+# and it returns an `EstimatorSpec`: the loss and, for training, `train_op`, the operation that updates the weights.
 # Here is our line again, as a `model_fn`. (We only train it, so it ignores the mode.)
 
 # %% model-fn
@@ -306,7 +306,7 @@ def line(features, labels):
 def model_fn(features, labels, mode):
     loss, weights = line(features, labels)
     sgd = v1.train.GradientDescentOptimizer(0.02)
-    # `minimize` also counts the step, by which the Estimator stops.
+    # `minimize` also adds 1 to `step`, by which the Estimator stops.
     step = v1.train.get_global_step()
     train_op = sgd.minimize(loss, step, weights)
     return tf.estimator.EstimatorSpec(
@@ -332,7 +332,7 @@ train_custom(model_fn)
 # %% loop-text [markdown]
 # The weight is 0.283, as before, and this time the log is right: the first loss is 1.
 #
-# Today you would write the training step yourself, as in {lesson:custom_training}. Each replica gets 10 examples, and the function `average` turns their ten losses into one number. In the `model_fn` that function is `tf.reduce_mean`, so let's pass the same:
+# Today you would write the training step yourself, as in {lesson:custom_training}. Each replica gets 10 examples, and the function `average` turns their ten losses into one number. The `model_fn` used `tf.reduce_mean` there, so we'll try that first:
 
 
 # %% loop
@@ -371,7 +371,7 @@ print(f"weight {train_own_loop(tf.reduce_mean):.3f}")
 # The weight is larger: 0.413. The optimizer added up the gradients of two replicas, each already a mean over ten examples. That makes the gradient twice what it was, so each step closes 16 % of the error, and the weight is $(1 - 0.84^{10})/2 = 0.413$.
 # You wouldn't complain about a loss that falls faster. But with more replicas, or a larger learning rate, such a run blows up.
 #
-# Who divided by two in the `model_fn`? Not your code, and not the optimizer by itself. While an Estimator trains, it sets a switch. With that switch on, a TensorFlow 1 optimizer (`tf.compat.v1.train`) divides the loss by the number of replicas before taking gradients.
+# Who divided by two in the `model_fn`? Not your code, and not the optimizer by itself. While an Estimator trains, it sets a switch that makes a TensorFlow 1 optimizer (`tf.compat.v1.train`) divide the loss by the number of replicas before taking gradients.
 # In your own loop, nothing sets that switch, whatever optimizer you use. So it is up to you: divide by the global batch.
 
 
@@ -419,31 +419,28 @@ train_custom(clipping_model_fn)
 # | a v1 optimizer's `minimize` or `compute_gradients` | averaged | 1.0 | the mean over the global batch |
 # | `tf.gradients`, then a v1 optimizer's `apply_gradients` | added up | 2.0 | `tf.reduce_mean` on each replica, and clips there |
 # | a Keras optimizer | added up | 2.0 | `tf.reduce_mean` on each replica |
+# | a head, such as `tf.estimator.RegressionHead`, with a Keras optimizer | averaged | 2.0 | the mean over the global batch |
 #
-# The third column is your test. Start the old program on one device and on all of them, from the same weights: is the first loss in the log about the same,
-# or larger by the number of replicas? If the gradients were added up and you would rather have the mean, multiply the learning rate by the number of replicas.
+# First look for a head, as in the last row. If there is one, the log can't tell you anything: a head averages the gradients and logs 2.0 all the same, as `LinearRegressor` does. (The next section says why.)
+#
+# For the other rows, the third column is your test. Start the old program on one device and on all of them, from the same weights: is the log's first loss about the same,
+# or multiplied by the number of replicas? If the gradients were added up and you'd rather have the mean, multiply the learning rate by the number of replicas.
 # With SGD and no clipping, that is the same training.
-
-# %% note-head [markdown]
-# What if a head makes the loss?
-#
-# Then the log can't tell you. A `model_fn` that leaves its loss to a head, such as `tf.estimator.RegressionHead`,
-# averages the gradients and logs 2.0 all the same, as `LinearRegressor` does. The next section says why.
 
 # %% note-v1 [markdown]
 # What if the program says `tf.compat.v1.estimator`?
 #
-# It is older still. By default the pre-made Estimators of TensorFlow 1 take the *sum* of a batch's losses, where those of TensorFlow 2 take the mean, and a sum isn't divided by the number of replicas. We ran one with batches of 10: its first update was 10 times that of a mean on one device, 20 times on two replicas, 40 times on four.
+# It is older still. By default the pre-made Estimators of TensorFlow 1 take the *sum* of a batch's losses, where those of TensorFlow 2 take the mean, and a sum isn't divided by the number of replicas. We ran one with batches of 10. Compared with a mean, its first update was 10 times as large on one device, 20 times on two replicas, and 40 times on four.
 # So with SGD, take a mean, and multiply the learning rate by the *global* batch. Or check whether the program sets `loss_reduction`.
 
 # %% keras-text [markdown]
 # ## Whose loss?
 #
-# Back to the first log, and its 2.0. In training, an Estimator logs the *sum* of its replicas' losses. If a v1 optimizer has divided the loss, it logs their mean instead.
+# Back to the first log, and its 2.0. In training, an Estimator logs the *sum* of its replicas' losses. Where a v1 optimizer divides the loss, the log has their mean.
 # `LinearRegressor` halves the loss that it hands to its optimizer, so it trains as it should. But the loss that it *reports* is the undivided one: each replica reports 1, and the Estimator adds them up to 2.
 #
 # What `evaluate` returned was right, 0.189. Can you rely on that at least?
-# Some programs were halfway to Keras already: `model_to_estimator` turned a compiled Keras model into an Estimator.
+# Take a program that was halfway to Keras: `model_to_estimator` turned a compiled Keras model into an Estimator.
 # Here is our line once more. It always trains on two replicas, and we choose where it is evaluated:
 
 
@@ -477,7 +474,7 @@ report("one device", None)
 # %% converted-text [markdown]
 # The loss is the mean squared error, so loss and metric are one number, computed in two places.
 #
-# **Predict.** The same training is evaluated on two replicas, then on four. What becomes of the loss, and what of the metric?
+# **Predict.** We train it again, but evaluate it on two replicas, then on four. What happens to the loss, and to the metric?
 
 # %% reveal-converted
 print("evaluated on")
@@ -492,7 +489,7 @@ report("four      ", four)
 # It was divided twice. Keras divides each replica's compiled loss by the number of replicas, so that the parts can be added up. But the Estimator's `evaluate` doesn't add them up: it takes their mean, and the mean of two halves is a half.
 # (In training the same parts *are* added up, so the training log of such a program is right.)
 #
-# Here is what is right in each of these programs, and what is off by the number of replicas. (Some of these runs aren't shown here, and in all of them the replicas had equally many examples.)
+# Here is what is right in each of these programs, and what is off by the number of replicas. (Not all of these runs are shown here. In all of them, the replicas had equally many examples.)
 #
 # | on $N$ replicas | the gradients | the training log | the loss of `evaluate` |
 # | --- | --- | --- | --- |
@@ -506,7 +503,7 @@ report("four      ", four)
 #
 # ## What about the trained weights?
 #
-# That is the best test of a translation: with the old weights, the new model must give the old predictions. And you needn't train again.
+# Here is the best test of a translation: with the old weights, the new model must give the old predictions. And you needn't train again.
 # A checkpoint in `model_dir` is a list of arrays, each with a name, and today's TensorFlow still reads it.
 # `old` is the program that trained on the noisy examples:
 
@@ -543,7 +540,7 @@ print("new", np.round(predicted[:, 0], 3))
 
 # %% carry-read [markdown]
 # The new model makes the old predictions, without a single step of training.
-# A deep model has a longer list, and you have to match each array to its layer. If any are mismatched, a few such predictions will almost surely show it.
+# A deep model has a longer list, and you have to match each array to its layer. If one is mismatched, a few such predictions will almost surely show it.
 #
 # And when you leave TensorFlow 2.15? `fit`, the loop, and a checkpoint of the old program gave the same numbers in TensorFlow 2.21, the version of the other lessons.
 
@@ -587,13 +584,13 @@ print("new", np.round(predicted[:, 0], 3))
 # %% note-workers [markdown]
 # Did the program run on several machines?
 #
-# Then each machine called `train_and_evaluate`, found its task in `TF_CONFIG`, and called `input_fn` once per machine, not once per replica.
-# Nothing split the data between them. The program did that itself, or shuffled them differently on each.
+# Then each machine called `train_and_evaluate`, found its task in `TF_CONFIG`, and called `input_fn` once, not once per replica.
+# TensorFlow didn't split the data between the machines. The program did, or shuffled the data differently on each machine.
 # Look for a `shard` in the `input_fn`, and keep it, or let today's strategy split the data: {lesson:workers} shows who then gets which example.
 
 # %% [markdown]
 # ## Takeaways
 #
 # - The batch of an `input_fn` is per replica. Multiply it by the number of replicas, and leave `steps` as it is.
-# - Before you translate a `model_fn`, find out whether its gradients were averaged or added up. Unless a head makes the loss, the first loss in its log tells you.
+# - Before you translate a `model_fn`, find out whether its gradients were averaged or added up. Unless a head calls the optimizer, the first loss in its log tells you.
 # - Test the new program by its predictions, not by a log of losses: give it the old weights, and it must predict what the old program did.
