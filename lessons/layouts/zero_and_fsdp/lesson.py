@@ -458,8 +458,8 @@ check("zero_and_fsdp-update", own_update)
 # %% note-accumulation [markdown]
 # What if you accumulate gradients over micro-batches?
 #
-# ZeRO-2 keeps the running sum sharded, so it needs a reduce-scatter after *every* micro-batch ({lesson:large_trainings}).
-# So ZeRO-2 gives back the traffic that accumulation saved. FSDP pays even more: two gathers and a reduce-scatter for each micro-batch.
+# ZeRO-2 keeps the running sum sharded, so it needs a reduce-scatter after *every* micro-batch.
+# So ZeRO-2 gives back the traffic that accumulation saved ({lesson:large_trainings}). FSDP pays even more: two gathers and a reduce-scatter for each micro-batch.
 # ZeRO-1 needs one reduce-scatter a step, however many micro-batches there are.
 
 # %% axis-heading [markdown]
