@@ -7,7 +7,7 @@
 # The second has losses that look healthy, but most of its updates come one step late.
 # The third starts at a loss of 0.77. One step later its loss is above 100, because we forgot one argument of the optimizer.
 #
-# Keras reports none of these mistakes, nor a fourth that you'll meet at the end, in Keras 3.
+# Keras reports none of these mistakes. At the end you'll meet a fourth, in Keras 3, and version 3.15 doesn't report that one either.
 # So one question runs through the lesson: *how do you know that the layouts you asked for are used, and that the numbers are right?*
 #
 # **After this lesson you can**
@@ -458,8 +458,8 @@ for at in range(10):
 # You can also leave `update` uncompiled. That's just as correct, only slower, because TensorFlow then launches each operation of the optimizer separately.
 # Adagrad and Nadam need this, and so does an optimizer with `clipnorm`, which clips each gradient by its own norm.
 #
-# We tried eleven optimizers of tf_keras. In one function, only Lion was right. Even SGD was wrong, because it keeps a slot even without momentum.
-# In two functions, SGD, Adam, AdamW, Adamax, RMSprop and Adadelta were right. With Adafactor, the losses became NaN.
+# We tried eleven optimizers of tf_keras. In one function, only Lion was right. Even SGD was wrong: plain gradient descent needs no slots, but the SGD of tf_keras keeps one for each variable even without momentum.
+# In two functions, SGD, Adam, AdamW, Adamax, RMSprop, Adadelta and Ftrl were right, too. With Adafactor, the losses became NaN.
 
 # %% small-text [markdown]
 # ## One missing argument
