@@ -391,7 +391,7 @@ print(f"{step_seconds(large, A100, offer):.1f} s")
 # That is not your plan, but we know of no published run that comes closer. So let's predict these runs first.
 
 # %% predict-fsdp [markdown]
-# Training steps of a network of 175 billion parameters were measured with FSDP on several numbers of devices, always with a batch of 1,536. A step took 81.6 s on 384 devices, and 66.8 s on 768. A planner expects 72.5 s on 384 devices, 36.3 s on 768, and 18.2 s on 1,536. How many seconds did a step take on 1,536 devices?
+# Training steps of a network of 175 billion parameters were measured with FSDP on several numbers of devices, always with a batch of 1,536. In seconds, a step took 81.6 on 384 devices, and 66.8 on 768. A planner expects 72.5 on 384 devices, 36.3 on 768, and 18.2 on 1,536. How many seconds did a step take on 1,536 devices?
 #
 # - [ ] `18.2`
 #   The planner says so. But on 768 devices it was already off by almost a factor of two.

@@ -694,7 +694,8 @@ ScaleOutExplorer(
 #   [{number:large_trainings}]({notebook:large_trainings}),
 #   [{number:zero_and_fsdp}]({notebook:zero_and_fsdp}),
 #   [{number:transformer_block}]({notebook:transformer_block}), [{number:how_long}]({notebook:how_long}),
-#   [{number:stages}]({notebook:stages}), [{number:which_plan}]({notebook:which_plan}), in this order.
+#   [{number:stages}]({notebook:stages}),
+#   [{number:memory_and_time}]({notebook:memory_and_time}), [{number:which_plan}]({notebook:which_plan}), in this order.
 # - **I have a Keras model.** Lessons
 #   [{number:strategies}]({notebook:strategies}), [{number:custom_training}]({notebook:custom_training}),
 #   [{number:own_steps}]({notebook:own_steps}), [{number:workers}]({notebook:workers})
