@@ -15,8 +15,6 @@ from tests.course import from_lesson, program
 
 memory, regrets = from_lesson("memory_and_time", "checks"), from_lesson("which_plan", "checks")
 predictions = from_lesson("how_long.measured_steps", "predictions")
-
-
 first, staged, grown = program("how_long"), program("stages"), program("which_plan")
 
 
@@ -27,6 +25,9 @@ def a100(planner, share=0.52):
 
 def large(planner):
     return planner.Network(blocks=80, width=12288, heads=96)
+
+
+PLANS = grown.with_chunks(large(grown), grown.all_plans(large(grown), 1536, 2304))
 
 
 def test_what_the_planner_learns_changes_nothing_where_it_is_switched_off():
@@ -78,8 +79,7 @@ def test_the_planner_has_about_the_times_and_the_memory_of_the_library():
 
 
 def test_logits_that_every_stage_computes_decide_between_8_and_16_stages():
-    plans = grown.with_chunks(large(grown), grown.all_plans(large(grown), 1536, 2304))
-    found = grown.ranked(large(grown), a100(grown), grown.with_each(plans, "recompute", ["selective"]))
+    found = grown.ranked(large(grown), a100(grown), grown.with_each(PLANS, "recompute", ["selective"]))
     (eight, _plan), (sixteen, _plan) = (next(each for each in found if each[1].stages == n) for n in (8, 16))
     assert sixteen - eight == pytest.approx(0.02, abs=5e-3)
     spread = {}  # spread over all stages, 16 would win
@@ -100,17 +100,14 @@ def test_the_checks_count_as_the_planner_does():
             assert grown.step_seconds(grown.network, machine, plan) == pytest.approx(seconds[at], abs=1e-7)
     for plan, (seconds, gigabytes) in memory.PLANS.items():
         assert grown.step_seconds(large(grown), a100(grown), plan) == pytest.approx(seconds, abs=1e-7)
-        held = sum(grown.memory_held(large(grown), plan).values())
-        assert held == pytest.approx(1e9 * gigabytes, abs=1e3)
-    ours = [each.name for each in fields(regrets.Plan)]
-    assert ours == [each.name for each in fields(grown.Plan)]
+        assert sum(grown.memory_held(large(grown), plan).values()) == pytest.approx(1e9 * gigabytes, abs=1e3)
+    assert [each.name for each in fields(regrets.Plan)] == [each.name for each in fields(grown.Plan)]
 
 
 def test_a_step_of_20_seconds_needs_half_the_memory_with_all_techniques():
-    plans = grown.with_chunks(large(grown), grown.all_plans(large(grown), 1536, 2304))
-    every = grown.with_each(plans, "recompute", ["nothing", "selective", "full"])
+    every = grown.with_each(PLANS, "recompute", ["nothing", "selective", "full"])
     every = grown.with_each(grown.with_each(every, "zero", [0, 1, 3]), "overlap", [True])
-    for choices, least in ((plans, 91.9e9), (every, 48.0e9)):
+    for choices, least in ((PLANS, 91.9e9), (every, 48.0e9)):
         fast = [plan for plan in choices if grown.step_seconds(large(grown), a100(grown), plan) <= 20]
         held = [sum(grown.memory_held(large(grown), plan).values()) for plan in fast]
         assert min(held) == pytest.approx(least, abs=5e7)
