@@ -747,7 +747,7 @@ for seconds, plan in ranked(large, A100, large_plans):
         break
 
 # %% answers [markdown]
-# It doesn't. The best one with ZeRO-1 that does has eight stages, and its step takes 0.4 s longer. So the 300 billion tokens would take 14 days, not 13. (Plan 3 for the 4,096 H100s fits: its gradients would take 10 GB more than the 55 GB of the table.)
+# It doesn't. The best one with ZeRO-1 that does has eight stages, and its step takes 0.4 s longer. That makes 14 days for the 300 billion tokens, where the offer promised 13. (Plan 3 for the 4,096 H100s fits: its gradients would take 10 GB more than the 55 GB of the table.)
 #
 # So here are our answers:
 #
@@ -763,7 +763,7 @@ for seconds, plan in ranked(large, A100, large_plans):
 # Do practitioners run pipelines or FSDP?
 #
 # They run both. A [recipe](https://docs.nvidia.com/nemo/megatron-bridge/nightly/apidocs/bridge/bridge.perf_recipes.llama.h100.llama3.html) by NVIDIA
-# lists `tensor` 4 and 4 stages for 70 billion parameters on 64 H100s, while MosaicML and torchtitan have measured 70-billion-parameter networks on 64 A100s with FSDP alone.
+# lists `tensor` 4, 4 stages and context parallelism of 2, which splits the sequence, for 70 billion parameters on 64 H100s, while MosaicML and torchtitan have measured 70-billion-parameter networks on 64 A100s with FSDP alone.
 # Which one is better for you depends on your links: measure these first.
 
 # %% plain-heading [markdown]
