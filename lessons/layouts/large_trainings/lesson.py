@@ -7,7 +7,7 @@
 # That's why a large run accumulates gradients over many passes. It also clips them, multiplies in 16 bits, drops units at random, and changes the learning rate from step to step.
 #
 # *What does each of these five add to a step?* For each of them we'll ask: what must the devices exchange, and do they still get the result that one device would get?
-# One of the five is there to save exchanges, but needs a trick before it saves any. And in two others, each device has to look beyond its own part. Otherwise one of them quietly goes wrong, and the other can no longer be compared with one device.
+# Accumulation is there to save exchanges, but needs a trick before it saves any. With clipping and dropout, each device has to look beyond its own part: otherwise clipping quietly goes wrong, and dropout can't be compared with one device.
 #
 # **After this lesson you can**
 #
@@ -165,7 +165,7 @@ def batch_of(first, size, layouts):
 
 # %% meshes-text [markdown]
 # We begin with data parallelism. Eight devices form a row. Each of them holds all the weights, and gets eight reviews from a batch of 64.
-# (This mesh, the row, has no dimension `model`, so hidden units stay whole.)
+# (This mesh, the row, has no `model` dimension: hidden units stay whole.)
 
 # %% meshes
 splits = {"batch": "batch", "hidden": "model"}
@@ -271,8 +271,7 @@ reveal("large_trainings-accumulated", carried)
 # %% note-forms [markdown]
 # Would tf.while_loop help, or one call per micro-batch? And PyTorch?
 #
-# We tried a loop, and separate calls that keep the sums in variables. They can save memory, because TensorFlow may keep the activations of several micro-batches when all four are in one graph, as above.
-# But every micro-batch still takes five exchanges: 923,952 bytes a step. (The list shows a collective inside a loop only once.)
+# We tried a loop, and separate calls that keep the sums in variables. They can save memory: with all four micro-batches in one graph, as above, TensorFlow may keep the activations of several. But each still takes five exchanges: 923,952 bytes a step. (The list shows a collective inside a loop only once.)
 #
 # PyTorch has two ways to get the second drawing. `DistributedDataParallel` has `no_sync()`,
 # which leaves the gradients on their devices for a while. PyTorch's DTensor has `Partial`, a placement
@@ -281,7 +280,7 @@ reveal("large_trainings-accumulated", carried)
 # %% axis-text [markdown]
 # ## Sums that stay where they are
 #
-# After a micro-batch, each device has the gradient of its own two reviews, a *partial sum*: add up all eight, divide by eight, and you have the micro-batch's gradient.
+# After a micro-batch, each device has the gradient of its own two reviews, a *partial sum*: all eight, added up and divided by eight, are the micro-batch's gradient.
 # We want the partial sums to stay on their devices until the last micro-batch is done.
 #
 # Take a small case. Two devices have computed the partial sums 3 and 5.
@@ -316,7 +315,7 @@ Scheme(
 # The rows hold the same numbers, but to DTensor they are separate slices of a larger tensor, so their gradients may differ.
 # Device 3 multiplies its own two reviews by its own copy, and gets its own gradient.
 #
-# The code calls the new axis `copy`. Reviews, labels and copies all get this axis. In the function, two lines are new. The tape has to be told to watch the copies. And where `gradients_of` took one mean of all losses, this function takes a mean for each copy, over the copy's own reviews:
+# The code calls the new axis `copy`. Reviews, labels and copies all get this axis. In the function, two lines are new. The tape has to be told to watch the copies. And instead of one mean of all losses, the function takes a mean for each copy, over the copy's own reviews:
 
 
 # %% gradients-of-copies
@@ -333,11 +332,10 @@ def gradients_of_copies(forward, copies, x, y):
 
 
 # %% copy-layouts-text [markdown]
-# On the row, `loss` is a vector of eight losses, and `tape.gradient` differentiates the *sum* of them. That's just what we need.
-# Copy 3 affects the loss of device 3 and no other. So the gradient of the sum with respect to copy 3 is that of this one loss, and device 3 can compute it on its own.
+# On the row, `loss` is a vector of eight losses, and `tape.gradient` differentiates the *sum* of them. That's just what we need. Copy 3 affects only the loss of device 3. So for copy 3, the gradient of the sum is the gradient of this one loss, and device 3 can compute it on its own.
 #
 # Now we make the copies, beginning with their layouts. The axis `copy` is split over the mesh dimension `batch`, and the reviews of one copy stay together on an axis called `rows`.
-# A bias needs another axis, `one`, of length 1, so that it can be added to every row:
+# A bias gets one more axis, `one`, of length 1, so that it is added to every row:
 
 # %% copy-layouts
 copy_axes = {
@@ -449,7 +447,7 @@ def mean_gradients(model):
 
 
 # %% finish-text [markdown]
-# We do this once a step. Then we update the weights and set the sums back to zero:
+# Once a step, we take these means, update the weights and set the sums to zero:
 
 
 # %% finish
@@ -495,7 +493,7 @@ for each in collectives(finish, on_grid, STEP, RATE):
     print(" ", each)
 
 # %% grid-lists-read [markdown]
-# On the grid, a micro-batch needs one exchange. The two devices along `model` hold different hidden units, and add up their partial sums of the logits: 4 reviews × 2 logits, 32 bytes.
+# On the grid, a micro-batch needs one exchange. The two devices along `model` hold different hidden units, so they add up partial sums of the logits: 4 reviews × 2 logits, 32 bytes.
 # Logits are activations. Every micro-batch has different ones, so this exchange can't wait.
 #
 # The gradients do wait. Those of `W1`, `b1` and `W2` are half as large as on the row: 115,200, 96 and 192 bytes.
@@ -546,10 +544,9 @@ difference = largest_difference(grid_losses, one_device_losses)
 print("grid:", about(difference, 0, 1e-5))
 
 # %% same-read [markdown]
-# In all twenty steps with Adam, each loss is that of one device, up to rounding.
+# In all twenty steps with Adam, each loss matches one device's, up to rounding.
 #
-# What accumulation costs is memory. Each device keeps its running sums, as large as its gradients, for the whole step,
-# and a copy of the weights while it works on a micro-batch.
+# What accumulation costs is memory. For the whole step, each device keeps running sums as large as its gradients; during a micro-batch, it also holds a copy of the weights.
 # In return, a device of the row stores the activations of two reviews at a time instead of eight.
 #
 # In a real run, micro-batches may have different sizes, because texts have different lengths.
@@ -558,7 +555,7 @@ print("grid:", about(difference, 0, 1e-5))
 # **Exercise 1.** Write `batch_gradient(parts, gradient_of, add_up)`, the accumulation as *each device* runs it.
 #
 # - `parts` is the list of this device's micro-batches, each a pair `(x, y)`, and **they may have different numbers of rows**.
-# - `gradient_of(x, y)` returns the *mean* gradient over the rows of `x`, an array. It runs out of memory at more than four rows, so call it on one micro-batch at a time; none has more than four.
+# - `gradient_of(x, y)` returns the *mean* gradient over the rows of `x`, an array. It runs out of memory above four rows. No micro-batch has more than four, so call it on one at a time.
 # - `add_up(array)` is the all-reduce: it adds up the arrays (or numbers) that all devices bring.
 #
 # Return the mean gradient over all rows of all devices.
@@ -657,7 +654,7 @@ print("one bad batch, clipped", about(clipped, 0.28, 0.41))
 # %% clip-given [markdown]
 # The loss is 0.34 instead of 0.47. With clipping, the bad batch has left no trace.
 #
-# Now for eight devices. On the row, clipping takes no exchange: once the gradients have been added up, every device holds all of them, and can compute the norm by itself.
+# Now for eight devices. On the row, clipping takes no exchange: once the gradients are added up, every device holds all of them and can compute the norm alone.
 # On the grid, the gradients of `W1`, `b1` and `W2` are split over `model`, and only that of `b2` is replicated.
 
 # %% predict-clip [markdown]
@@ -868,7 +865,7 @@ reveal("large_trainings-mask", carried)
 
 # %% masks-text [markdown]
 # For a replicated tensor, DTensor leaves our seed as it is, so every device draws the same random numbers.
-# But each device draws those of all 64 rows, and keeps those of its own eight. The larger the mesh, the more it throws away.
+# But each device draws numbers for all 64 rows, and keeps its own eight rows. The larger the mesh, the more it throws away.
 #
 # Now we compare the masks again:
 
@@ -883,8 +880,7 @@ print("equal:", np.array_equal(row_mask, one_mask))
 # %% note-masks [markdown]
 # What about micro-batches, several layers, and the Dropout layer of Keras?
 #
-# Accumulated micro-batches get the same masks on every mesh. The hidden layer is 4 × 4 × 48 on the grid (copies × rows × units) and 1 × 16 × 48 on one device,
-# but both list the same 16 reviews in the same order, and the 768 random numbers are drawn in that order, too.
+# Accumulated micro-batches get the same masks on every mesh. The hidden layer is 4 × 4 × 48 on the grid (copies × rows × units) and 1 × 16 × 48 on one device. But both list the same 16 reviews in the same order, and the 768 numbers are drawn in that order.
 #
 # With dropout in several layers, each layer needs a seed of its own, such as `[4 * step + part, layer]`. Otherwise two layers of the same shape get the same mask.
 #
@@ -895,7 +891,7 @@ print("equal:", np.array_equal(row_mask, one_mask))
 # %% together-heading [markdown]
 # ## All at once
 #
-# Now we put everything into one step. The model also stores its mesh, for the masks, and the dtype of its products:
+# Now we put everything into one step. The model also stores its mesh, for the masks, and the products' dtype:
 
 
 # %% recipe-model
@@ -949,7 +945,7 @@ def recipe_finish(model, step, learning_rate):
 
 
 # %% schedule-text [markdown]
-# The fifth addition is a learning-rate schedule ({lesson:a_run}): a warm-up of ten steps, multiplied by a linear decay over the whole run. In {lesson:a_run}, the decay began only after the warm-up. A schedule takes no exchange, because the rate is one number, computed outside the step:
+# The fifth addition is a learning-rate schedule ({lesson:a_run}): a warm-up of ten steps, multiplied by a linear decay over the whole run. In {lesson:a_run}, the decay began only after the warm-up. A schedule needs no exchange: the rate is one number, computed outside the step:
 
 
 # %% schedule

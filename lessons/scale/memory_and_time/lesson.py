@@ -5,7 +5,7 @@
 # By your planner's count, that cost them seven of a step's 28 seconds. A quarter of the bill went into recomputing.
 #
 # Your planner's own choice recomputes nothing, and takes 20.7 s. But it pays for memory, too.
-# If each device had 250 GB, your planner would find such a plan that takes 19.1 s. With 40 GB, the best one would take 28.2 s.
+# If each device had 250 GB, your planner would find one that takes 19.1 s. With 40 GB, the best plan without recomputation would take 28.2 s.
 #
 # You can't put more memory into an A100. You can only hold less in it. In this lesson, your planner learns four techniques. Selective recomputation, ZeRO and FSDP make room, and overlap hides what the room costs.
 # So the question of this lesson is: *must memory cost time?*
@@ -35,7 +35,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% planner-text [markdown]
 # ## What does memory buy?
 #
-# The next cell is the planner of {lesson:stages}. It is folded; just run it. In this lesson we'll replace five of its functions, some of them twice. So if you ever run a cell again, run everything below it again as well.
+# The next cell is the planner of {lesson:stages}. It is folded; just run it. In this lesson we'll replace five of its functions, some of them twice. So if you rerun a cell, rerun everything below it too.
 #
 # Only `Plan` has changed: it has two new fields, `zero` and `overlap`. They are switched off until we get to them.
 
@@ -334,10 +334,10 @@ for gigabytes in [40, 60, 80, 120, 250]:
 
 # %% memory-read [markdown]
 # So memory buys time. With 250 GB a replica fits on 16 devices, and a step takes 19.1 s. With 40 GB a replica needs 384 devices, and a step takes 28.2 s.
-# (With 60 and with 80 GB it is 128 devices. But with 60 GB, tensor parallelism spans two nodes.)
+# (With 60 or 80 GB, it needs 128; but with 60 GB, tensor parallelism spans two nodes.)
 # The more devices share a replica, the more they communicate, and the longer the stages wait for one another.
 #
-# Your devices have 80 GB. How can a plan that needs 250 GB fit into 80?
+# Your devices have 80 GB. How can a plan that was made for 250 GB fit into 80?
 #
 # ## What is worth recomputing?
 #
@@ -392,7 +392,7 @@ def stored_of_block(network, plan):
 
 
 # %% kept-text [markdown]
-# With no, selective and full recomputation, how much of a block does the plan of 2021 keep, and how much does a device hold?
+# How much of a block does the plan of 2021 keep under each kind of recomputation, and how much does a device hold?
 
 # %% kept tags=["modelled"]
 for recompute in ["nothing", "selective", "full"]:
@@ -404,7 +404,7 @@ for recompute in ["nothing", "selective", "full"]:
     print(f"{held:3.0f} GB")
 
 # %% kept-read [markdown]
-# Selective recomputation brings the plan from 171 GB down to 113 GB. That is a third less, though still too much for 80 GB.
+# Selective recomputation brings the plan from 171 GB down to 113 GB. That is a third less, but still over 80 GB.
 # Full recomputation keeps only 9 % of a block, and fits. But it repeats the whole forward pass of every block. What does selective recomputation repeat?
 
 # %% predict-selective [markdown]
@@ -456,15 +456,15 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 # %% note-sequence [markdown]
 # Did nothing else differ between the two runs?
 #
-# The selective run also used sequence parallelism, which {lesson:transformer_block} has a note on: it splits the activations that tensor parallelism leaves whole on every device.
+# The selective run also used sequence parallelism (see the note in {lesson:transformer_block}). It splits the activations that tensor parallelism leaves whole on every device.
 # Without attention matrices, a block keeps 10 + 24 / `tensor` bytes for each feature of a token. With sequence parallelism it keeps 34 / `tensor`.
-# Your planner doesn't know it. It counts 86 GB for the selective run. In fact, that fitted into 80 GB.
+# Your planner doesn't know it. It counts 86 GB for the selective run, which in fact fitted into 80.
 # The explorer counts what sequence parallelism saves, but not its price: an extra gather of two inputs per block in the backward pass.
 #
 # FlashAttention, which came later, doesn't store the attention matrices at all. Then selective recomputation has nothing left to save.
 
 # %% recomputing-text [markdown]
-# Now let your planner choose among all its plans, each with no, selective and full recomputation. For a later picture we keep the best time after each technique, and begin with lessons 23 and 24:
+# Now let your planner choose among all its plans, each without recomputation, with selective and with full. For a later picture we note the best time after each technique, from {lesson:how_long} on:
 
 
 # %% each
@@ -495,11 +495,11 @@ recomputing = with_each(plans, "recompute", ways)
 best_of("recomputation", recomputing)
 
 # %% recomputing-read [markdown]
-# The planner takes the bargain, and uses the room to halve a replica: eight stages instead of sixteen. A step takes 20.1 s instead of 20.7 s.
+# The planner takes the bargain, and spreads a replica over half as many devices: eight stages, not 16. A step takes 20.1 s instead of 20.7 s.
 #
 # ## What does every replica hold?
 #
-# There are now 24 replicas, and each of them holds the whole optimizer state: 12 bytes for each parameter, beside 2 for its weight and 2 for its gradient.
+# There are now 24 replicas, and each of them holds the whole optimizer state: 12 bytes for each parameter, plus 2 for its weight and 2 for its gradient. (If gradients are float32, they take 4. {Lesson:which_plan} comes back to that.)
 # But these states are identical, so a single one would do. **ZeRO-1** ({lesson:zero_and_fsdp}) divides the optimizer state among the replicas:
 
 
@@ -557,7 +557,7 @@ print(f"{held:.1f} GB, {seconds:.1f} s")
 #
 # It doesn't depend on the one number that we fitted, 52 % of an A100's peak. With 44 % or 66 %, a step is seconds longer or shorter, but this plan stays best.
 #
-# The previous plan's eight stages are less firm. They beat 16 stages by only 0.02 s, because your planner charges every stage for the logits.
+# The previous choice, eight stages, is less firm. It beats 16 by only 0.02 s, because your planner charges every stage for the logits.
 # If the last stage had fewer blocks instead, so that all stages took equally long, 16 stages would win.
 #
 # And the plan at the end of this lesson isn't firm at all: {lesson:which_plan} is about that.
@@ -577,7 +577,7 @@ from lessons.scale.memory_and_time.pictures import exposed_exchange
 exposed_exchange()
 
 # %% overlap-read [markdown]
-# What sticks out is called **exposed communication**. If the all-reduces are short, only the last one sticks out: that of the block whose backward pass comes last. If they are long, what sticks out is about the time of all of them minus that of the backward pass. Your planner works out both amounts, and counts the longer one:
+# What sticks out is called **exposed communication**. If the all-reduces are short, only the last one sticks out: that of the block whose backward pass comes last. If they are long, what sticks out is about the time of all of them minus that of the backward pass. Your planner works out both times, and counts the longer:
 
 
 # %% exposed
@@ -672,9 +672,8 @@ plans_against_memory(rows, A100.memory)
 # The weights and gradients on a device shrink from 292 GB to 4 GB. Suddenly this plan fits, with almost 30 GB to spare! There must be a catch.
 
 # %% fsdp-text [markdown]
-# A device without weights has to fetch them. It gathers those of each block twice, for the forward and the backward pass, and a reduce-scatter adds up the gradients.
-# It does all three in *every* micro-batch. Each takes half as long as an all-reduce of the same bytes.
-# With overlap, these can hide too, behind both the forward and backward pass. In return, nothing is left to add up at the end of a step.
+# A device without weights has to fetch them. In *every* micro-batch it gathers those of each block twice, once forward and once backward, and a reduce-scatter adds up the gradients. Each of the three takes half as long as an all-reduce of the same bytes.
+# With overlap all three can hide, behind the forward and backward pass. In return, nothing is left to add up at the end of a step.
 
 
 # %% fsdp
@@ -693,7 +692,7 @@ def gather_seconds(network, machine, plan):
 
 
 # %% fsdp-parts-text [markdown]
-# These seconds are added to every micro-batch, and the exchange at the end of a step goes:
+# Every micro-batch now takes these seconds, too, and the all-reduce at the end of a step is gone:
 
 
 # %% fsdp-parts
@@ -723,7 +722,7 @@ for overlap in [False, True]:
     print(f"overlap {overlap}: {seconds:.1f} s")
 
 # %% fsdp-run-read [markdown]
-# Without overlap, a step takes 34.5 s, and half of that is communication. With overlap it takes 17.6 s, because nearly all of the communication disappears behind the compute.
+# Without overlap, a step takes 34.5 s, half of it communication. With overlap it takes 17.6 s, because nearly all of that hides behind compute.
 # So the room that FSDP makes isn't free at all. Its price is hidden.
 #
 # And what does your planner choose, if it may use FSDP?
@@ -734,7 +733,7 @@ with_fsdp = with_each(with_fsdp, "overlap", [True])
 best_of("FSDP", with_fsdp)
 
 # %% fsdp-best-read [markdown]
-# The very same plan. 17.6 s, and the pipeline is gone! Your planner splits each weight between two devices, and then over 768 replicas.
+# The very same plan. 17.6 s, and the pipeline is gone! It splits each weight between two devices, and each half over 768 replicas.
 #
 # Here is the whole way from the first planner to this plan:
 
@@ -797,7 +796,7 @@ ladder(list(other.items()))
 # And some techniques save only together: without overlap, your planner wouldn't choose FSDP at all.
 #
 # Recomputation alone saves nothing either. On 32 devices instead of 48, a replica's weights, gradients and optimizer state take 73 of 80 GB.
-# Only full recomputation squeezes the activations into the remaining 7 GB, and that costs more time than the smaller replica saves.
+# Only full recomputation squeezes the activations into the other 7 GB, and it costs more time than the smaller replica saves.
 #
 # ## So must memory cost time?
 #

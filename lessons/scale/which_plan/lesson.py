@@ -7,7 +7,7 @@
 # Would you rent 1,536 devices on the strength of that? We know of nobody who has measured this plan.
 # And if your planner is wrong, you'll find out with 1,536 devices running, and every one of them on your bill.
 #
-# So before you rent, check the planner against something that *was* measured, as close to your plan as you can find.
+# So before you rent, check the planner against the closest thing to your plan that *was* measured.
 # Then use what you learned: on the 4,096 H100s of {lesson:whole_game}'s open question, and on 64 H100s, which you might really rent.
 # *Which plan would you run today, and what would you measure first?*
 #
@@ -439,6 +439,7 @@ times_over_devices(lines)
 
 # %% fsdp-published-read [markdown]
 # On 384 devices your planner is off by 11 %. On 1,536 it is wrong by a factor of almost four!
+# And it can be done faster: with tensor parallelism and stages, the same paper measured 20.8 s for this network on 1,536 A100s.
 #
 # Where did the time go? Hardly into compute, which shrinks as devices are added. So subtract the compute from the published times, and compare what is left with the planner's formula for communication:
 
@@ -455,8 +456,7 @@ for devices, published in measured.items():
     print(f"{devices:7} {times}")
 
 # %% fsdp-where-read [markdown]
-# The formula says 9 s each time, since a device gathers the same weights, however many devices there are. On 384 devices that is about right, if nothing was hidden.
-# But then 768 devices needed 30.6 s, more than three times what the formula says, and 1,536 needed 48.7 s, more than five times. If anything was hidden, they needed more.
+# The formula says 9 s each time, since a device gathers the same weights, however many devices there are. If nothing was hidden, that is about right for 384 devices. But 768 devices took 30.6 s, more than three times that, and 1,536 took 48.7 s, more than five times. If anything was hidden, it took even longer.
 #
 # So it looks as if gathers over many nodes are far slower than the formula says. You have seen that before: in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as the formula. But it needn't always be so. In a later FSDP run on 64 nodes of H100s, the explorer's estimate was right.
 #
@@ -485,10 +485,10 @@ for factor in [1, 1.2, 2, 5]:
     print(f"{factor:3} times {times}")
 
 # %% slower-read [markdown]
-# If the links are a fifth slower than the planner believes, the offer has already lost. With the factor of five that we have just found, it takes 70 s. The plan with stages takes 23 s.
+# If the links are a fifth slower than the planner believes, the offer has already lost. With the factor of five that we have just found, a step takes 70 s. The plan with stages takes 23 s.
 #
 # So don't rent 1,536 devices for FSDP before you have measured gathers over many nodes, with `nccl-tests` ({lesson:all_reduce}).
-# Stages and tensor parallelism *have* been measured on 1,536 A100s: with them, a step of the 175 billion parameters took 20.8 s; with FSDP, it took 66.8 s.
+# Stages and tensor parallelism *have* been measured on as many devices: those were the 20.8 s above.
 
 # %% note-hsdp [markdown]
 # Is there nothing between FSDP over all devices and no FSDP?
@@ -505,7 +505,7 @@ for factor in [1, 1.2, 2, 5]:
 # %% explorer-text [markdown]
 # ## Back to 4,096 devices
 #
-# {Lesson:whole_game} left you with a question. With a batch of 512 examples, the best plan for 4,096 H100s reaches only 30 % of their peak. With 4,096, a different plan wins, and reaches 45 %. Why?
+# {Lesson:whole_game} left you with a question. With a batch of 512 examples, the best plan for 4,096 H100s reaches only 30 % of their peak. With 4,096 examples, another wins, with 45 %. Why?
 #
 # Here is the explorer once more, with the largest network and every technique allowed:
 
@@ -535,21 +535,21 @@ four_plans()
 # Compare plans 1 and 2. With eight times as many examples, the devices compute for eight times as long. But they still add up gradients only once a step, and the last backward pass, now of two examples, hides more of it.
 # So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. The devices reach 40 % of their peak.
 #
-# What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has four devices along `model` instead of eight, so there is less to add up, and this share falls to 7 %.
+# What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has four devices along `model` instead of eight, and its replicas take half as many examples, so this share falls to 7 %.
 # A replica needs only half as many devices, and ZeRO-1 makes the plan fit. The devices reach 43 %.
 #
 # With 512 examples, plan 3 would be bad. Each of its 128 replicas would get only four, and four micro-batches can't be interleaved over eight stages ({lesson:stages}). So the stages would wait for most of the step.
 #
 # So a larger batch helps twice: *it gives the devices more to compute between two exchanges of gradients, and it lets you use smaller replicas.*
 #
-# Plan 4 is 5 % faster still. But you know such plans: with ZeRO-3, 512 replicas gather weights over many nodes in every micro-batch.
+# Plan 4 is 5 % faster still. But you know its kind: with ZeRO-3, 512 replicas gather weights over many nodes in every micro-batch.
 # Like your planner, the explorer gives these gathers the full bandwidth of the links, however many nodes take part.
 # So here, too, we would run plan 3, and plan 4 only once its gathers have been measured.
 
 # %% note-more [markdown]
 # Could it be more than 45 %?
 #
-# Hardly in the explorer, whose matrix products reach only 57 % of the peak. And part of the computing time goes into memory traffic, without any products. Published runs on H100s have reached 50 %.
+# Hardly by the explorer's count: its matrix products reach only 57 % of the peak, and some of the computing time is memory traffic, with no products. Published runs on H100s have reached 50 %.
 
 # %% yours-text [markdown]
 # ## 64 H100s and 34 billion parameters
@@ -582,7 +582,7 @@ print(f"{fast_seconds:.1f} s")
 # FSDP again, over all 64 devices, with selective recomputation: no tensor parallelism, no stages.
 #
 # Can you believe the 14.1 s? This time there are only eight nodes. Two published FSDP runs on eight nodes of A100s were even faster than the explorer says (page *How good is the model?*).
-# But each of their gathers had the compute of at least 8,192 tokens to hide behind. Yours has that of 4,096.
+# But their gathers could each hide behind the compute of 8,192 tokens or more. Yours have 4,096.
 #
 # And the planner assumes that your links between nodes carry 50 GB/s for each device. They may carry only a quarter of that, if other jobs use the same network or if several devices share one adapter.
 # Does FSDP remain the best plan then? And how much does the answer depend on the one number that we fitted, 52 % of the peak?
@@ -602,7 +602,7 @@ for gigabytes in [50, 20, 15, 12.5, 10]:
     print(line)
 
 # %% border-read [markdown]
-# With 20 GB/s and more, FSDP is the best plan. With 10 GB/s, it is a plan with stages and ZeRO-1. Between the two, it depends on how fast your devices really compute: the faster they do, the less their compute can hide.
+# With 20 GB/s and more, FSDP is the best plan. With 10 GB/s, a plan with stages and ZeRO-1 is. In between, it depends on how fast your devices really compute: the faster they are, the less can hide.
 #
 # So measure your links before you choose. But what if you must choose before you can measure?
 # Suppose that your links turn out to carry either 50 GB/s or 12.5 GB/s. Here is the best plan for the slow ones:
@@ -615,7 +615,7 @@ show(slow_best)
 print(f"{slow_seconds:.1f} s")
 
 # %% slow-read [markdown]
-# Quite a different plan: two stages, tensor parallelism of two, and ZeRO-1. What if you guess wrong? Let's time both plans on both kinds of links:
+# Quite a different plan: two stages, tensor parallelism of two, and ZeRO-1. What does a wrong guess cost? Here are both plans on both links:
 
 
 # %% worlds tags=["modelled"]
@@ -632,7 +632,7 @@ on_both("best on slow links", slow_best)
 # %% worlds-read [markdown]
 # Suppose that you count on fast links, and they are slow. A step then takes 18.3 s, where the right plan takes 15.5 s: your guess costs you almost 3 s.
 # If you count on slow links and get fast ones, it costs less than 1 s.
-# On given links, a plan's *regret* is how much longer it takes than the best plan.
+# A plan's *regret* is how much longer it takes than the best plan on those links.
 #
 # In the next picture, each point is a plan that fits. Further right means slower on fast links; higher means slower on slow links.
 # The gray lines are the best times, so a plan's regrets are its distances from the two lines:
@@ -691,7 +691,7 @@ for regret, plan in regrets:
 
 # %% close-read [markdown]
 # These eleven lie within 0.2 s, about a hundredth of a step, and no planner can tell them apart. So look at what they have in common.
-# All have 16 replicas of four devices, and the four split the network by stages, or by stages and tensor parallelism. All use ZeRO-1 and selective recomputation.
+# All have 16 replicas of four devices, which are four stages, or two stages with tensor parallelism of two. All use ZeRO-1 and selective recomputation.
 #
 # None uses FSDP. The best plan on fast links, with FSDP over all 64 devices, might cost you almost 3 s. But perhaps another plan with FSDP does better?
 
@@ -702,12 +702,12 @@ show(cautious_fsdp)
 print(f"largest regret: {regret:.2f} s")
 
 # %% answer [markdown]
-# One does: with tensor parallelism of two, its largest regret is 1.18 s. The smallest of all is 0.78 s. Your planner can't tell those two apart, either.
+# Yes: with tensor parallelism of two, the largest regret is 1.18 s. The smallest of all is 0.78 s, and your planner can't tell those apart, either.
 # Only a measurement can tell whether one of the eleven beats FSDP on *your* links.
 #
 # ## Does it really fit?
 #
-# Before we answer, one more doubt. The planner counts 2 bytes for each gradient. But many libraries add up gradients in float32, which takes 4 (and more time, which we leave out here). Which of the eleven plans still fit then?
+# Before we answer, one more doubt. The planner counts 2 bytes for each gradient. But many libraries add up gradients in float32, which takes 4 (and more time: we ignore that). Which of the eleven plans still fit then?
 
 
 # %% float32 tags=["modelled"]
@@ -729,9 +729,9 @@ for plan in [cautious_fsdp, fast_best]:
     print(f"FSDP over {plan.data} replicas: {gigabytes:.1f} GB")
 
 # %% float32-read [markdown]
-# Only five of them fit into 80 GB, all with two stages, tensor parallelism of two and one example at a time. So we choose among these, and the one without chunks leaves most room.
+# Only five of them fit into 80 GB, all with two stages, tensor parallelism of two and one example at a time. We choose among these: the one without chunks leaves the most room.
 #
-# The cautious plan with FSDP doesn't fit, either. FSDP over all 64 devices does, but it is the one that may cost you almost 3 s. So that decides it. Does the plan of 18.8 s for 1,536 A100s still fit?
+# The cautious plan with FSDP doesn't fit, either. FSDP over all 64 devices does, but that may cost you almost 3 s. So that decides it. Does the plan of 18.8 s for 1,536 A100s still fit?
 
 # %% float32-large tags=["modelled"]
 print(f"{with_float32(large, with_stages) / 1e9:.1f} GB")
@@ -747,7 +747,7 @@ for seconds, plan in ranked(large, A100, large_plans):
         break
 
 # %% answers [markdown]
-# It doesn't. The best one with ZeRO-1 that does has eight stages, and its step takes 0.4 s longer. That makes 14 days for the 300 billion tokens, where the offer promised 13. (Plan 3 for the 4,096 H100s fits: its gradients would take 10 GB more than the 55 GB of the table.)
+# No, it needs 91.6 GB. The best with ZeRO-1 that fits has eight stages, and takes 0.4 s longer. That makes 14 days for the 300 billion tokens, where the offer promised 13. (Plan 3 for the 4,096 H100s fits: its gradients would take 10 GB more than the 55 GB of the table.)
 #
 # So here are our answers:
 #
@@ -763,7 +763,7 @@ for seconds, plan in ranked(large, A100, large_plans):
 # Do practitioners run pipelines or FSDP?
 #
 # They run both. A [recipe](https://docs.nvidia.com/nemo/megatron-bridge/nightly/apidocs/bridge/bridge.perf_recipes.llama.h100.llama3.html) by NVIDIA
-# lists `tensor` 4, 4 stages and context parallelism of 2, which splits the sequence, for 70 billion parameters on 64 H100s, while MosaicML and torchtitan have measured 70-billion-parameter networks on 64 A100s with FSDP alone.
+# for 70 billion parameters on 64 H100s lists `tensor` 4, 4 stages and context parallelism of 2 (it splits the sequence). MosaicML and torchtitan have measured networks of that size on 64 A100s with FSDP alone.
 # Which one is better for you depends on your links: measure these first.
 
 # %% plain-heading [markdown]
@@ -775,7 +775,7 @@ for seconds, plan in ranked(large, A100, large_plans):
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Trust a planner where it has been compared with measurements. Fitted to one run of a paper, ours was at most about a quarter off on the nine others. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
+# - Trust a planner only where measurements have agreed with it. Fitted to one run of a paper, ours was at most about a quarter off on the nine others. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
 # - A larger batch uses many devices better: they compute longer between two exchanges of gradients, and replicas can be smaller.
 # - Don't ask for the fastest plan, but for one whose largest regret is small. When two plans differ by less than the planner's error, look at what the good ones have in common, and measure.
 #

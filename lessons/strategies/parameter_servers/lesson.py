@@ -147,9 +147,9 @@ picture.servers_picture()
 # You know this kind of training from {lesson:strategies}: it is asynchronous. Let's start such a cluster, and have it run a single step.
 #
 # All processes run the same program, and `TF_CONFIG` tells each of them its job. The coordinator is called `chief`, a worker `worker`, and a server `ps`.
-# Only the coordinator runs a training loop. So the program must begin by keeping the workers and servers out of it.
+# Only the coordinator runs a training loop. So the program must first keep the workers and servers out of it.
 #
-# Every program from here on has to do that. So we write it once, as a function in a file, `roles.py`, which the programs import.
+# Every program from here on has to do that. So we write it once, as a function in `roles.py`, and import it.
 # Workers and servers stay in this function and wait for work. Only the coordinator returns from it:
 
 # %% roles
@@ -174,7 +174,7 @@ def serve_unless_coordinator():
 # `first_step.py` is a whole program with parameter servers, the shortest in this lesson. It calls the function from `roles.py` first.
 # Only the coordinator gets past that call. It makes the variable, defines the step, and has a worker run it.
 #
-# Why doesn't the coordinator simply call `train_step()`? Then it would run the step in its own process, and wait for it.
+# Why doesn't the coordinator simply call `train_step()`? That would run the step in its own process, and wait for it.
 # Instead, it calls `schedule`. This puts the step into the queue, for any worker to take, and returns at once. At the end, `join` waits until all steps are done:
 
 # %% first-step
@@ -248,7 +248,7 @@ def slowly(value):
         return tf.identity(value)
 
 # %% stale-step-text [markdown]
-# `stale_step.py` begins like `first_step.py`, but its step differs in two ways. The gradient passes through `slowly`. And beside `w`, the server holds a counter, `updates`, to which each push adds 1.
+# `stale_step.py` begins like `first_step.py`, but its step differs in two ways. The gradient passes through `slowly`. Besides `w`, the server holds a counter, `updates`. Each push adds 1 to it.
 #
 # The counter shows how late a gradient is. A worker reads it twice: when it pulls `w`, and when it pushes the gradient.
 # Suppose it reads 5 at the pull, and its own push raises the counter from 8 to 9. Then three updates came in while it was computing. This number, which the step returns, is the gradient's **staleness**:
@@ -285,10 +285,10 @@ def train_step():
 #
 # In a graph, an operation may run as soon as its inputs are there. Adding 1 to the counter doesn't need the gradient.
 # So without this line, a worker might count its update before it has computed the gradient, and the staleness would be wrong.
-# The step of the larger model further down also counts its updates, but computes no staleness, so there the order doesn't matter.
+# The larger model further down also counts updates, but computes no staleness, so there the order doesn't matter.
 
 # %% schedule-text [markdown]
-# `asynchronous.py` imports this step. It schedules it 40 times, and only then waits.
+# `asynchronous.py` imports this step, schedules it 40 times, and only then waits.
 #
 # What does `schedule` return? It can't be the result of the step, because no worker has run the step yet. It is a `RemoteValue`, which stands for a result that will come. Programmers call such an object a *future*. After `join`, its method `fetch()` gives you the result.
 #
@@ -368,7 +368,7 @@ print("the all-reduce takes", times, "times as long")
 
 # %% counted-read [markdown]
 # You get a much faster run. Whenever we tried it, worker 1 ran four to eight of the 40 steps, and worker 0 the rest. With an all-reduce, each worker would run twenty, and the 40 gradients would take three to five times as long.
-# In the two timelines above, the factor is five and a half: two seconds give 4 gradients or 22. But pulls and pushes take time, too, and here all the processes share the cores of one machine.
+# In the timelines above it is five and a half, 22 gradients instead of 4. But real pulls and pushes take time, and here all processes share the cores of one machine.
 #
 # Now let's look at the price again. How many updates come in while worker 1 computes one gradient? The cell prints the largest staleness of our run, and draws the ideal case, in which pulls and pushes take no time:
 
@@ -380,7 +380,7 @@ picture.staleness_picture()
 # %% staleness-picture-read [markdown]
 # In the ideal case, ten updates come in before worker 1 pushes. In our run there were nearly as many.
 #
-# So when worker 1 pushes, its gradient belongs to a value that `w` had nearly ten updates ago. Such a gradient is stale, as you saw in {lesson:strategies}.
+# So worker 1 pushes a gradient for the value that `w` had nearly ten updates ago. Such a gradient is stale, as you saw in {lesson:strategies}.
 # The gradients of worker 0 have a staleness of 0 or 1, because worker 1 pushes at most once while worker 0 computes.
 # The server can't tell a stale gradient from a fresh one, and applies both alike.
 
@@ -389,7 +389,7 @@ picture.staleness_picture()
 #
 # In our run, the stale gradients did no lasting harm: `w` always came back to 0. But only the few gradients of worker 1 were really stale, and worker 0 had time to repair what they did. What if *every* gradient is stale?
 #
-# Let's leave the cluster for a moment, and compute it. Each part of the picture shows 30 updates of `w`, with our learning rate of 0.5. In each part, all gradients have the same staleness. With a staleness of 3, for example, each update subtracts half of what `w` was three updates ago:
+# Let's leave the cluster and simply compute this. Each part of the picture shows 30 updates of `w`, with our learning rate of 0.5. In each part, all gradients have the same staleness. With a staleness of 3, for example, each update subtracts half of what `w` was three updates ago:
 
 # %% swings-picture
 picture.swings_picture()
@@ -442,8 +442,7 @@ for staleness in (0, 1, 3, 7, 15):
 # First you need to know how stale your gradients will be. Suppose that you have $n$ workers, all equally fast. While one of them computes a gradient, each of the others pushes about once.
 # So the staleness is about $n-1$: it is 1 with two workers, 7 with eight, and 15 with sixteen.
 #
-# Now the rate. An all-reduce averages $n$ gradients and makes a single update. With parameter servers, the same $n$ gradients make $n$ updates, each about as large as that single one.
-# Together they move the weights about $n$ times as far. To make up for that, divide the learning rate by $n$ as a first try.
+# Now the rate. An all-reduce averages $n$ gradients and makes a single update. With parameter servers, the same $n$ gradients make $n$ updates, each about as large as that one, and so move the weights about $n$ times as far. So as a first try, divide the learning rate by $n$.
 # For our `w` and sixteen workers that is 0.5/16, or about 0.03. In the table, the rate 0.1 was too large for a staleness of 15; 0.03 is well below that.
 #
 # ## Back to Monday
@@ -476,11 +475,11 @@ picture.monday_picture(too_large, divided)
 # With the rate 0.5, the run is lost after a tenth of a second. All fifteen fast workers have pulled 8, and each of them subtracts 4, so `w` is 8 − 15 · 4 = −52. From there it gets worse and worse. And the slow worker hasn't pushed anything yet!
 #
 # With the rate 0.5/16, `w` is practically 0 before the first second is over. Then the slow worker pushes its gradient of 8, and `w` falls by 8 · 0.5/16 = 0.25. Before the next second is over, the fast workers have brought it back to 0.
-# If every gradient had a staleness of 150, this rate would be too large, too. But only one in 151 does, and the 150 others make up for it.
+# If every gradient had a staleness of 150, this rate would be too large as well. But only one in 151 does, and the others repair it.
 # With an all-reduce, `w` is at 4 after one second, and still at 1 after three.
 #
 # So with the right learning rate, the slow machine neither holds up the others nor does lasting harm.
-# And if all your machines are equally fast? Then use an all-reduce: there, nobody waits for long. With parameter servers, you would pay with stale gradients, and hardly be faster.
+# And if all your machines are equally fast? Then use an all-reduce: there, nobody waits for long. With parameter servers, you would pay in stale gradients and gain almost nothing.
 
 # %% note-momentum [markdown]
 # What about momentum?
@@ -503,8 +502,7 @@ picture.monday_picture(too_large, divided)
 # | `coordinator.py` | the epochs and the checkpoints; this file is started |
 #
 # We begin with `run_epoch.py`. Only the coordinator asks for a checkpoint, but each server writes its own variables into it. So with several machines, the folder of checkpoints must be on a shared file system.
-# If steps were still running, a server might write one variable before an update, and the next one after it.
-# So there is some waiting after all: before it saves, the coordinator waits until all steps of the epoch are done.
+# If steps were still running, a server might save one variable before an update and the next one after it. So there is some waiting after all: the coordinator saves only when all steps of the epoch are done.
 #
 # **Exercise.** Write `run_epoch(coordinator, train_step, iterator, num_steps, save)`.
 #
@@ -541,7 +539,7 @@ write_own(run_epoch_file, "parameter_servers-epoch", run_epoch)
 
 # %% coordinator-start-why [markdown]
 # The second file, `coordinator_start.py`, is folded, because most of it isn't new: the options, the roles, and the noisy patterns `x` and `y`.
-# Only `strategy_with_time_limit` is new. A `ParameterServerStrategy` waits until all processes have started, however long that takes. This function makes the strategy, but ends the program if it's still waiting after five minutes:
+# Only `strategy_with_time_limit` is new. A `ParameterServerStrategy` waits until all processes have started, however long that takes. This function makes it, and ends the program if it's still waiting after five minutes:
 
 # %% coordinator-start tags=["known"]
 # %%writefile parameter_servers_programs/coordinator_start.py
@@ -585,7 +583,7 @@ def strategy_with_time_limit(partitioner):
 # A **partitioner** decides into how many shards a variable is split. Ours makes at most one shard for each server, and none smaller than 2,048 bytes.
 # `W1` has 64 × 16 numbers, which take 4,096 bytes. So with two servers it is split in two. `W2` takes only 256 bytes, and stays whole.
 #
-# A variable that is split has its shards in `.variables`. `shards_of` lists them, and a variable that stays whole counts as one shard:
+# A split variable has its shards in `.variables`. `shards_of` lists them; a whole variable counts as one shard:
 
 # %% variables
 # %%writefile parameter_servers_programs/variables.py
@@ -678,8 +676,8 @@ def train_step(iterator):
 # - In `loss_of`, `tf.convert_to_tensor(W1)` pulls. It fetches both shards from their servers, and joins them into one matrix.
 # - In `train_step`, `shard.assign_sub` pushes. The tape follows the matrix back to its shards, and computes a gradient for each of them. So a server gets only the gradient of its own shard.
 #
-# However many servers there are, in each step a worker pulls all of `W1`. So the servers can store a matrix that is too large for one device, but no worker can compute with it in this way.
-# It is different for a table of embeddings. `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. Parameter servers are at their best with such tables.
+# However many servers there are, in each step a worker pulls all of `W1`. So the servers can store a matrix too large for one device, but a worker can't compute with it this way.
+# A table of embeddings is different: `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. Parameter servers are at their best with such tables.
 #
 # The last file, `coordinator.py`, has the loop. For each epoch it calls your `run_epoch`, which saves at the end.
 # The loop also gives every worker its own iterator: `create_per_worker_dataset(batches)` makes the dataset of `batches` on each worker. So each worker goes through *all* the examples, in its own order. The workers don't divide up the examples, so an epoch isn't one pass over the data. Ours is simply five steps.
@@ -824,7 +822,7 @@ train(slow_step)
 
 # %% server-text [markdown]
 # First the server. In epoch 2, as soon as worker 0 has finished a step, we kill server 1. Then we wait until the run has ended, restart the processes that are down, and let them finish epoch 2.
-# The server comes first: `restart` returns once the server answers again, and only then do we restart the coordinator. This takes about half a minute:
+# The server comes first: its `restart` returns once it answers again. Only then do we restart the coordinator. This takes about half a minute:
 
 # %% server
 import tempfile
@@ -851,7 +849,7 @@ for task in without_server_1.tasks:
 # So when you lose a server, your training run ends. The same holds when you lose the coordinator, which runs the loop.
 #
 # But the checkpoint of epoch 1 was left. So we restarted server 1 and the coordinator, and the run resumed from this checkpoint.
-# Why the server first? A worker that finds a server gone waits a moment before it tries again. If it gets a step in that moment, the step fails, although the server is back, and the coordinator ends again. If that happens to you, restart the coordinator once more.
+# Why the server first? A worker that finds a server gone waits a moment before it tries again. A step that it gets in that moment fails, although the server is back, and the coordinator ends again. If so, restart the coordinator once more.
 #
 # The coordinator printed epoch 1 before the kill, and epoch 2 after its restart:
 
