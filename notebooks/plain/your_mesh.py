@@ -12,22 +12,25 @@ from tensorflow.experimental import dtensor
 
 WHOLE = dtensor.UNSHARDED
 
-# Names are yours; the product of the sizes is the number of devices
-DIMS = [("rows", 4), ("inputs", 3)]
+# The mesh: the product of the sizes is the number of devices
+DIMS = [("batch", 4), ("model", 3)]
 
-# For each axis of a tensor the dimension that splits it, or WHOLE:
-# - one entry for each axis, and a dimension at most once in a tensor
-# - the size of a dimension divides the length of the axis it splits
-# - x and y split their rows alike: a device has the labels of its rows
-specs = {
+# The axes of each tensor, and their lengths. A third weight needs its
+# axes here, a length for each new one, and a line in `logits_of`.
+axes = {
     "x": ["rows", "inputs"],
     "y": ["rows"],
-    "W1": ["inputs", WHOLE],
-    "b1": [WHOLE],
-    "W2": [WHOLE, WHOLE],
-    "b2": [WHOLE],
+    "W1": ["inputs", "hidden"],
+    "b1": ["hidden"],
+    "W2": ["hidden", "classes"],
+    "b2": ["classes"],
 }
-BATCH, INPUTS, HIDDEN, CLASSES = 240, 480, 120, 12  # lengths of axes
+lengths = {"rows": 240, "inputs": 480, "hidden": 120, "classes": 12}
+
+# Which dimension of the mesh splits which axis. It may not split two
+# axes of one tensor, and its size must divide the length of the axis.
+splits = {"rows": "batch", "hidden": "model"}
+
 STEPS, LEARNING_RATE = 20, 0.1
 
 # Virtual devices, made before TensorFlow first uses its devices
@@ -37,19 +40,36 @@ virtual_cpus = [tf.config.LogicalDeviceConfiguration()] * num_devices
 tf.config.set_logical_device_configuration(cpu, virtual_cpus)
 mesh = dtensor.create_mesh(DIMS, device_type="CPU")
 
+for axis, dim in splits.items():
+    if dim not in dict(DIMS):
+        raise ValueError(f"{axis}: the mesh has no dimension {dim!r}")
+    if lengths[axis] % dict(DIMS)[dim]:
+        parts = f"{dict(DIMS)[dim]} equal parts along {dim!r}"
+        raise ValueError(f"{axis}: {lengths[axis]} is not {parts}")
+
+layouts = {}
+for name, its_axes in axes.items():
+    spec = [splits.get(axis, WHOLE) for axis in its_axes]
+    try:
+        layouts[name] = dtensor.Layout(spec, mesh)
+    except ValueError as error:
+        raise ValueError(f"{name} as {spec}: {error}") from None
+
 # Made-up examples: noise around the center of each class
 rng = np.random.default_rng(0)
-train_y = rng.integers(0, CLASSES, STEPS * BATCH)
-centers = rng.standard_normal((CLASSES, INPUTS), "float32") / 4
-train_x = rng.standard_normal((STEPS * BATCH, INPUTS), "float32")
-train_x += centers[train_y]
+BATCH, INPUTS = lengths["rows"], lengths["inputs"]
+train_y = rng.integers(0, lengths["classes"], STEPS * BATCH)
+centers = rng.standard_normal((lengths["classes"], INPUTS)) / 4
+train_x = rng.standard_normal((STEPS * BATCH, INPUTS))
+train_x = (train_x + centers[train_y]).astype("float32")
 
-values = {
-    "W1": rng.standard_normal((INPUTS, HIDDEN), "float32") / 20,
-    "b1": np.zeros(HIDDEN, "float32"),
-    "W2": rng.standard_normal((HIDDEN, CLASSES), "float32") / 10,
-    "b2": np.zeros(CLASSES, "float32"),
-}
+values = {}
+for name, its_axes in axes.items():
+    if name not in ("x", "y"):
+        shape = [lengths[axis] for axis in its_axes]
+        values[name] = np.zeros(shape, "float32")
+        if len(shape) == 2:
+            values[name] += rng.standard_normal(shape) / shape[0] ** 0.5
 
 
 def logits_of(weights, x):
@@ -57,7 +77,6 @@ def logits_of(weights, x):
     return hidden @ weights["W2"] + weights["b2"]
 
 
-@tf.function
 def train_step(weights, x, y):
     with tf.GradientTape() as tape:
         logits = logits_of(weights, x)
@@ -69,25 +88,23 @@ def train_step(weights, x, y):
     return loss
 
 
+# Two graphs: that of the mesh may get a step of its own, with relayout
+step_on_one = tf.function(train_step)
+step_on_mesh = tf.function(train_step)
+
+
 def shard(name, array):
-    """Gives each device its part. An error begins with the name."""
-    spec = specs[name]
+    """Gives each device its part of an array."""
     components = []
-    try:
-        if len(spec) != array.ndim:
-            raise ValueError("one entry for each axis")
-        layout = dtensor.Layout(spec, mesh)
-        for at in mesh.local_device_locations():
-            part = array
-            for axis, dim in enumerate(spec):
-                if dim != WHOLE:
-                    parts = np.split(part, mesh.dim_size(dim), axis)
-                    part = parts[at[dim]]
-            components.append(tf.constant(part))
-    except ValueError as error:
-        where = f"{name}: {array.shape} as {spec}"
-        raise ValueError(f"{where}: {error}") from None
-    return dtensor.pack(components, layout)
+    for at in mesh.local_device_locations():
+        part = array
+        for number, axis in enumerate(axes[name]):
+            if axis in splits:
+                dim = splits[axis]
+                parts = np.split(part, mesh.dim_size(dim), number)
+                part = parts[at[dim]]
+        components.append(tf.constant(part))
+    return dtensor.pack(components, layouts[name])
 
 
 one, mine = {}, {}
@@ -96,19 +113,21 @@ for name, value in values.items():
     mine[name] = dtensor.DVariable(shard(name, value))
 
 for step in range(STEPS):
-    rows = slice(BATCH * step, BATCH * (step + 1))
-    x, y = tf.constant(train_x[rows]), tf.constant(train_y[rows])
-    on_one = float(train_step(one, x, y))
-    x, y = shard("x", train_x[rows]), shard("y", train_y[rows])
-    on_mesh = float(train_step(mine, x, y))
+    batch = slice(BATCH * step, BATCH * (step + 1))
+    x, y = tf.constant(train_x[batch]), tf.constant(train_y[batch])
+    on_one = float(step_on_one(one, x, y))
+    x, y = shard("x", train_x[batch]), shard("y", train_y[batch])
+    on_mesh = float(step_on_mesh(mine, x, y))
 
     apart = abs(on_mesh - on_one)
     print(f"step {step + 1:2}: loss {on_mesh:.4f}, apart {apart:.0e}")
-    assert apart < 1e-5
+    assert apart < 1e-5, "Not the step of one device: Silent mistakes"
 
+print("Device 0 holds")
 tensors = {"x": x, "y": y}
 for name, weight in mine.items():
     tensors[name] = weight.value()
 for name, tensor in tensors.items():
-    part = dtensor.unpack(tensor)[0].shape
-    print(name, tensor.shape, specs[name], "device 0 holds", part)
+    # An ordinary tensor: its `.numpy()` gives the numbers
+    part = dtensor.unpack(tensor)[0]
+    print(f"{part.shape} of {name} {tensor.shape}, axes {axes[name]}")

@@ -23,7 +23,7 @@ def test_a_slip_in_specs_and_an_axis_of_unequal_parts_are_errors_that_name_them(
 
 
 CHANGES = [("whole_game", "DEVICES = 8", f"DEVICES = {count}") for count in (4, 16)]
-CHANGES += [("your_mesh", '("rows", 4)', '("rows", 2)')]
+CHANGES += [("your_mesh", '("batch", 4)', '("batch", 2)')]
 
 
 @pytest.mark.drill

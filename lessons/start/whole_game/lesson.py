@@ -702,9 +702,9 @@ ScaleOutExplorer(
 #   and [{number:failures}]({notebook:failures}); and [{lesson:estimators}]({notebook:estimators}),
 #   if your program still has Estimators.
 # - **I want a mesh of my own, now.** Copy [`your_mesh.py`](../plain/your_mesh.py), which needs only TensorFlow and NumPy.
-#   Change its mesh and its layouts. It compares the losses with those of one device, and prints what device 0 holds of each tensor.
+#   Change its mesh, and which dimension splits which axis. It compares the losses with those of one device, and prints how much device 0 holds of each tensor.
 #   The rules of layouts are in [{lesson:mesh_and_layout}]({notebook:mesh_and_layout}).
-#   In a deeper network, name the axes, and let the layouts follow from their names, as in
+#   In the program, layouts follow from the names of axes, as in
 #   [{lesson:splitting_the_model}]({notebook:splitting_the_model}), under *Names instead of layouts*.
 # - **Something goes wrong.** [{Lesson:from_scratch}]({notebook:from_scratch}); on the site, *Silent mistakes*, *What DTensor gets right*
 #   and *Troubleshooting*.
