@@ -485,7 +485,7 @@ for factor in [1, 1.2, 2, 5]:
     print(f"{factor:3} times {times}")
 
 # %% slower-read [markdown]
-# If the links are a fifth slower than the planner believes, the offer has already lost. With the factor of five that we have just found, a step takes 70 s. The plan with stages takes 23 s.
+# If the links take only a fifth longer than the planner believes, the offer has already lost. With the factor of five that we have just found, a step takes 70 s. The plan with stages takes 23 s.
 #
 # So don't rent 1,536 devices for FSDP before you have measured gathers over many nodes, with `nccl-tests` ({lesson:all_reduce}).
 # Stages and tensor parallelism *have* been measured on as many devices: those were the 20.8 s above.
