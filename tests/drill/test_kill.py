@@ -40,17 +40,17 @@ def saving(folder: Path) -> bool:
     return named or any(folder.glob(f"ckpt-{begun}*"))
 
 
-def kill_once(folder: Path, last_step: int, in_saving: bool, dice: random.Random) -> bool:
-    """Starts the program, kills it, and returns whether that was in the middle of a save."""
+def kill_once(folder: Path, last_step: int, delay: float | None, dice: random.Random) -> bool:
+    """Starts the program, kills it, in or after a save if there is a delay, and returns whether in one."""
     before = newest(folder)
     process = start(folder, last_step)
     assert process.stdout.readline().split()[:2] == ["step", str(110 * before + 1)]
-    if in_saving:
+    if delay is not None:
         while not process.stdout.readline().startswith("held out"):
             pass
         while not saving(folder):
             time.sleep(0.0005)
-        time.sleep(dice.choice([0, dice.uniform(0, 0.05), dice.uniform(0, 0.4)]))
+        time.sleep(delay)
     else:
         for _line in range(dice.randrange(110)):
             process.stdout.readline()
@@ -73,9 +73,9 @@ def variables(folder: Path) -> dict:
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_bits(kills, kills_in_saving, tmp_path):
     seed = random.randrange(10**6)
     dice, last_step = random.Random(seed), 110 * (kills + 3)  # a kill loses most of an epoch
-    folder = tmp_path / "killed"
-    untouched = start(tmp_path / "untouched", last_step)
-    in_saving = [kill_once(folder, last_step, number % 2 == 1, dice) for number in range(kills)]
+    folder, untouched = tmp_path / "killed", start(tmp_path / "untouched", last_step)
+    delays = [None, 0, None, dice.uniform(0, 0.05), None, dice.uniform(0, 0.4)]  # the first hits a save
+    in_saving = [kill_once(folder, last_step, delays[number % 6], dice) for number in range(kills)]
     print(f"seed {seed}: killed {kills} times, {sum(in_saving)} of them while saving")
     assert sum(in_saving) >= kills_in_saving
     losses = untouched.communicate()[0].splitlines()
