@@ -482,17 +482,17 @@ def with_each(plans, name, values):
 best_seconds = {"data and tensor": 39.9, "stages": 21.5, "chunks": 20.7}
 
 
-def best_of(name, plans):
-    seconds, plan = ranked(large, A100, plans)[0]
-    best_seconds[name] = round(seconds, 1)
+def best_of(plans, machine):
+    seconds, plan = ranked(large, machine, plans)[0]
     show(plan)
     held = sum(memory_held(large, plan).values()) / 1e9
     print(f"{held:.1f} GB, {seconds:.1f} s")
+    return round(seconds, 1)
 
 
 ways = ["nothing", "selective", "full"]
 recomputing = with_each(plans, "recompute", ways)
-best_of("recomputation", recomputing)
+best_seconds["recomputation"] = best_of(recomputing, A100)
 
 # %% recomputing-read [markdown]
 # The planner takes the bargain, and spreads a replica over half as many devices: eight stages, not 16. A step takes 20.1 s instead of 20.7 s.
@@ -536,17 +536,14 @@ plans_against_memory(rows, A100.memory)
 
 # %% zero-best tags=["modelled"]
 with_zero = with_each(recomputing, "zero", [0, 1])
-best_of("ZeRO-1", with_zero)
+best_seconds["ZeRO-1"] = best_of(with_zero, A100)
 
 # %% zero-best-read [markdown]
 # Now a replica fits on 16 devices, four stages of four. Do you remember the 250 GB devices? There, too, a replica took 16. Let's see which plan that was:
 
 # %% much-memory tags=["modelled"]
-machine = replace(A100, memory=250e9)
-seconds, plan = ranked(large, machine, plans)[0]
-show(plan)
-held = sum(memory_held(large, plan).values()) / 1e9
-print(f"{held:.1f} GB, {seconds:.1f} s")
+with_250_gb = replace(A100, memory=250e9)
+seconds = best_of(plans, with_250_gb)
 
 # %% much-memory-read [markdown]
 # It is the same plan! But without selective recomputation and ZeRO-1 it needs 225 GB. With them it fits into 73 GB, and takes only 0.2 s longer.
@@ -607,7 +604,7 @@ def once_seconds(stage, machine, plan):
 
 # %% overlap-best tags=["modelled"]
 overlapping = with_each(with_zero, "overlap", [True])
-best_of("overlap", overlapping)
+best_seconds["overlap"] = best_of(overlapping, A100)
 
 # %% overlap-best-read [markdown]
 # The plan stays the same, and its step is half a second shorter. (Your planner makes two simplifications here. Compute and communication don't slow each other down. And under ZeRO-1 the gather of the updated weights hides with the rest, although it comes after the update and would have to hide behind the next forward pass.)
@@ -615,15 +612,12 @@ best_of("overlap", overlapping)
 # Is there more to gain? Ask your planner what unlimited memory would buy:
 
 # %% unlimited tags=["modelled"]
-machine = replace(A100, memory=1e15)
-seconds, plan = ranked(large, machine, overlapping)[0]
-show(plan)
-held = sum(memory_held(large, plan).values()) / 1e9
-print(f"{held:.0f} GB, {seconds:.1f} s")
+unlimited = replace(A100, memory=1e15)
+seconds = best_of(overlapping, unlimited)
 
 # %% unlimited-read [markdown]
 # There it is again, the price of memory: with unlimited memory, the best step would take 17.2 s instead of 18.8 s.
-# That plan has no stages, so no device ever waits for another stage, and two devices hold a whole replica. But each of them would need 1,539 GB.
+# That plan has no stages, so no device ever waits for another stage, and two devices hold a whole replica. But each of them would need 1,540 GB.
 #
 # ## Must a device hold whole weights?
 #
@@ -730,7 +724,7 @@ for overlap in [False, True]:
 # %% fsdp-best tags=["modelled"]
 with_fsdp = with_each(recomputing, "zero", [0, 1, 3])
 with_fsdp = with_each(with_fsdp, "overlap", [True])
-best_of("FSDP", with_fsdp)
+best_seconds["FSDP"] = best_of(with_fsdp, A100)
 
 # %% fsdp-best-read [markdown]
 # The very same plan. 17.6 s, and the pipeline is gone! It splits each weight between two devices, and each half over 768 replicas.
