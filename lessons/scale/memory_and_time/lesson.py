@@ -5,7 +5,7 @@
 # By your planner's count, that cost them seven of a step's 28 seconds. A quarter of the bill went into recomputing.
 #
 # Your planner's own choice recomputes nothing, and takes 20.7 s. But it pays for memory, too.
-# If each device had 250 GB, your planner would find one that takes 19.1 s. With 40 GB, the best plan without recomputation would take 28.2 s.
+# If each device had 250 GB, your planner would find a plan that takes 19.1 s. With 40 GB, the best plan without recomputation would take 28.2 s.
 #
 # You can't put more memory into an A100. You can only hold less in it. In this lesson, your planner learns four techniques. Selective recomputation, ZeRO and FSDP make room, and overlap hides what the room costs.
 # So the question of this lesson is: *must memory cost time?*
@@ -719,15 +719,21 @@ for overlap in [False, True]:
 # Without overlap, a step takes 34.5 s, half of it communication. With overlap it takes 17.6 s, because nearly all of that hides behind compute.
 # So the room that FSDP makes isn't free at all. Its price is hidden.
 #
-# And what does your planner choose, if it may use FSDP?
+# And what does your planner choose, if it may use FSDP? First without overlap:
+
+# %% fsdp-without tags=["modelled"]
+with_every_zero = with_each(recomputing, "zero", [0, 1, 3])
+seconds = best_of(with_every_zero, A100)
+
+# %% fsdp-without-read [markdown]
+# That is the plan with ZeRO-1 again: without overlap, FSDP isn't worth it. And with overlap?
 
 # %% fsdp-best tags=["modelled"]
-with_fsdp = with_each(recomputing, "zero", [0, 1, 3])
-with_fsdp = with_each(with_fsdp, "overlap", [True])
+with_fsdp = with_each(with_every_zero, "overlap", [True])
 best_seconds["FSDP"] = best_of(with_fsdp, A100)
 
 # %% fsdp-best-read [markdown]
-# The very same plan. 17.6 s, and the pipeline is gone! It splits each weight between two devices, and each half over 768 replicas.
+# Now it is the plan with FSDP. 17.6 s, and the pipeline is gone! It splits each weight between two devices, and each half over 768 replicas.
 #
 # Here is the whole way from the first planner to this plan:
 
@@ -787,7 +793,7 @@ ladder(list(other.items()))
 
 # %% other-order-read [markdown]
 # Stages save nothing at all now. *What one technique has already saved, the next can't save again.* So a list of what each technique saves says little unless it gives the order.
-# And some techniques save only together: without overlap, your planner wouldn't choose FSDP at all.
+# And some techniques save only together: without overlap, your planner didn't choose FSDP at all.
 #
 # Recomputation alone saves nothing either. On 32 devices instead of 48, a replica's weights, gradients and optimizer state take 73 of 80 GB.
 # Only full recomputation squeezes the activations into the other 7 GB, and it costs more time than the smaller replica saves.
@@ -808,7 +814,7 @@ for gigabytes in [40, 60, 80, 120, 250]:
 # With 40 GB, memory still costs time. From 60 GB on, more of it buys hardly anything. So the answer is: *memory hardly costs time any more, if the links are as fast as your planner believes.*
 # Selective recomputation adds 1 % of compute, ZeRO-1 sends no more bytes, and what FSDP sends can hide.
 #
-# But look at the "if". The communication of the best plan takes just as long as the compute that hides it. With links half as fast between the nodes, a step would take 30.4 s.
+# But look at the "if". The communication of the best plan takes just as long as the compute that hides it. With links half as fast between the nodes, a step would take 30.4 s, as {lesson:which_plan} shows.
 # And in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as the formula says. This plan gathers its weights over 192 nodes.
 #
 # **Exercise.** How little memory will do? Write `smallest_memory(plans, seconds)`. It returns the fewest gigabytes with which each of these A100s can take a step of `large` in at most `seconds`.

@@ -500,7 +500,7 @@ for factor in [1, 1.2, 2, 5]:
 #
 # - *Time.* The site's page *How good is the model?* compares the explorer with all the published runs that we found. Usually it is off by up to a third. But where links between nodes are slow, it can put plans in the wrong order.
 # - *Memory.* A plan of 79 GB may not fit into 80 GB. Libraries need memory too, for example for the buffers of collectives, and freed memory may lie in pieces too small to be used again. A run on a few nodes tells you how much that takes.
-# - *What is left out.* Neither your planner nor the explorer models kernels waiting to be launched, congestion, checkpoints, failures, or networks with experts (in the glossary under *Expert parallelism*).
+# - *What is left out.* Neither your planner nor the explorer models kernels waiting to be launched, congestion, checkpoints, failures, or networks with experts (in the glossary under *Expert parallelism*). And your planner counts the latency of gathers once for each micro-batch, not for each block, so over many nodes its times for FSDP are too short.
 
 # %% explorer-text [markdown]
 # ## Back to 4,096 devices
