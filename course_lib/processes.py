@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import signal
 import socket
@@ -12,7 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from course_lib import guard, messages
+from course_lib import guard, messages, preloaded
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 
@@ -67,11 +69,11 @@ def run(
 
 
 def guarded(
-    command: Sequence[str], out: IO[bytes], log: IO[bytes], environment: Mapping[str, str]
+    command: Sequence[str], out: IO[bytes] | int, log: IO[bytes], environment: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
     """Starts a command that ends with this process; until then, closing its standard input kills it.
 
-    It has the variables of `environment` alone.
+    It has the variables of `environment` alone. `forks()` runs `["--fork", its address, program, ...]`.
     """
     return subprocess.Popen(
         [sys.executable, "-I", "-S", guard.__file__, *command],
@@ -81,6 +83,28 @@ def guarded(
         env=environment,
         start_new_session=True,  # what is sent to the kernel's process group must not reach it
     )
+
+
+@functools.cache
+def forks() -> str:
+    """Returns where a process listens that runs programs as forks (preloaded.py); "" where none does.
+
+    It is started once, and ends with this process. Forks of what TensorFlow loads are safe on Linux alone.
+    """
+    if sys.platform != "linux":
+        return ""
+    folder = tempfile.TemporaryDirectory(prefix="forks-")
+    command = [sys.executable, "-P", preloaded.__file__, f"{folder.name}/calls"]
+    with tempfile.TemporaryFile() as log:
+        process = guarded(command, subprocess.PIPE, log, {**os.environ, **OF_EACH})
+    assert process.stdout
+
+    def end() -> None:
+        process.communicate()
+        folder.cleanup()
+
+    atexit.register(end)
+    return command[-1] if process.stdout.readline() else ""
 
 
 def died(status: int, log: str) -> str:

@@ -76,6 +76,7 @@ class Cluster:
                     continue
                 self._commands[task] = [sys.executable, *map(str, (others or {}).get(task, program))]
                 self._environments[task] = {**inherited, **processes.OF_EACH, **own}
+        self._forks = not absent  # the stack of who waits in vain is to have no frame but the program's
         self._guarded: dict[str, subprocess.Popen[bytes]] = {}
         self._num_read = dict.fromkeys(self._commands, 0)  # lines up to the one that was waited for
         self._stopped: set[str] = set()  # who was killed or terminated
@@ -155,6 +156,7 @@ class Cluster:
         while job == "ps" and not self._has_ended(task):  # a worker that asks too early fails its next step
             with socket.socket() as caller:
                 if caller.connect_ex((host, int(port))) == 0:
+                    time.sleep(2)  # a worker that has found it gone asks again a second later
                     break
             time.sleep(0.1)
 
@@ -181,8 +183,12 @@ class Cluster:
     def _start(self, task: str) -> None:
         self._stopped.discard(task)
         stdout, stderr = self._files(task)
+        command = self._commands[task]
+        with contextlib.suppress(OSError):  # not a file: Python will say so
+            if self._forks and "import tensorflow" in Path(command[1]).read_text():
+                command = ["--fork", processes.forks(), *command[1:]] if processes.forks() else command
         with stdout.open("ab") as out, stderr.open("ab") as log:
-            self._guarded[task] = processes.guarded(self._commands[task], out, log, self._environments[task])
+            self._guarded[task] = processes.guarded(command, out, log, self._environments[task])
 
     def _has_ended(self, task: str) -> bool:
         return self._guarded[task].poll() is not None

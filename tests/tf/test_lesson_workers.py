@@ -80,3 +80,26 @@ def test_any_number_of_workers_takes_the_steps_of_one_process_and_of_fit(example
     alone = run(1)[0].losses
     assert alone == pytest.approx(by_fit(examples), abs=1e-6)
     assert [task.losses for task in run(workers)] == [pytest.approx(alone, abs=1e-6)] * workers
+
+
+def test_a_forked_program_is_as_good_as_a_new_process(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("""import os, sys
+import numpy as np
+import tensorflow as tf
+print(__name__, sys.argv[1], os.environ["ONE"], np.random.rand(), tf.random.uniform(()).numpy(), sep=",")
+raise ValueError("last words")
+""")
+    cluster = Cluster([program, "argument"], {"worker": 2})
+    for task in ("worker 0", "worker 1"):
+        cluster.set_variables(task, {"ONE": task})
+    with cluster:
+        ends = cluster.wait().tasks
+    tasks = [["__main__", "argument", task] for task in ("worker 0", "worker 1")]
+    said = [end.lines[0].split(",") for end in ends]
+    assert [words[:3] for words in said] == tasks
+    assert len({number for words in said for number in words[3:]}) == 4
+    assert [end.error for end in ends] == ["ValueError"] * 2
+    traceback = cluster.log("worker 0").partition("Traceback")[2].splitlines()
+    where = [line for line in traceback if line.startswith("  File")]
+    assert where == [f'  File "{program}", line 5, in <module>']
