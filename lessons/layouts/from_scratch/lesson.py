@@ -2,7 +2,7 @@
 # # An optimizer from scratch
 #
 # Four programs learn to read the same handwritten digits, each with an optimizer that calls itself Adam.
-# All their losses begin above 2.3. Over the last five of 30 steps, they average about 0.4, 0.3, 1.2 and 1.5.
+# All their losses begin above 2.3. In the last five of 30 steps, they average about 0.4, 0.3, 1.2 and 1.5.
 # There is no error, and no warning.
 # Three of the programs have a bug, and one of those three has the lowest loss of all.
 #
@@ -10,7 +10,7 @@
 # [TensorFlow's own guide](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb)
 # to this subject.
 #
-# And the Adam that you have used in many lessons since {lesson:whole_game}? It, too, was written by hand, and you took it on trust. Now you put it to the test: *is my optimizer right?* You test it in six ways. Then the buggy programs take the same six tests, and you see which test finds which bug.
+# And the Adam that you have used since {lesson:whole_game}? It, too, was written by hand, and you took it on trust. Now you put it to the test: *is my optimizer right?* You test it in six ways. Then the buggy programs take the same six tests, and you see which test finds which bug.
 #
 # **After this lesson you can**
 #
@@ -85,13 +85,13 @@ for name, value in values.items():
 # Why does one generator draw all the weights?
 #
 # TensorFlow's guide, the source of three of this lesson's bugs, gives each layer the same seed.
-# Then every matrix begins with the same random numbers, up to a factor, and the layers aren't independent of each other.
+# Then every matrix begins with the same random numbers, only scaled, and the layers aren't independent.
 # One generator that draws all matrices in turn has no such pattern.
 
 # %% forward-text [markdown]
 # Everything below is written with what TensorFlow calls its **Core API**, without Keras:
 # `tf.Module` holds variables, `tf.GradientTape` gives gradients, and `tf.function` compiles a step.
-# You know most of this code. The forward pass has one more layer, and `Model` holds only the weights, no slots:
+# You know most of this code. The forward pass gets a third layer, and `Model` holds only weights, no slots:
 
 # %% forward tags=["known"]
 from course_lib import shard
@@ -179,8 +179,8 @@ def adam(weight, mean, square, gradient, step, learning_rate):
 
 
 # %% optimizer-text [markdown]
-# So far the training loop passed in the step number. An optimizer usually keeps count itself, so let's write one that does: an object with slots, a counter, and a method that applies the gradients.
-# Each slot gets the layout of its weight, and the counter that of a scalar:
+# Until now the training loop passed in the step number. An optimizer usually counts itself, so let's write one that does: an object with slots, a counter, and a method that applies the gradients.
+# Each slot gets its weight's layout, and the counter the scalar layout:
 
 
 # %% optimizer
@@ -309,14 +309,13 @@ print("test accuracy", about(accuracy, 0.95, 0.975))
 # How well does this network do on the real MNIST?
 #
 # We trained the same program with three seeds, three epochs each.
-# With the first 5,000 images, it gets 0.93 of the first 5,000 test images right.
-# With all 60,000, it gets 0.976 to 0.981 of all 10,000 right. Every curve is on the page *Measured results*.
+# With the first 5,000 images, its accuracy is 0.93 on the first 5,000 test images. With all 60,000, it is 0.976 to 0.981 on all 10,000. Every curve is on the page *Measured results*.
 
 # %% programs-text [markdown]
 # ## Four curves that fall
 #
 # Call our program A. Here are the other three.
-# **Program B** differs only in `apply`. It counts its steps too, but in an ordinary Python number, as any other class would:
+# **Program B** differs only in `apply`. It counts its steps too, but in a plain Python number, as any ordinary class would:
 
 
 # %% program-b
@@ -433,8 +432,7 @@ factor_curves({"A": in_a, "B": in_b})
 
 # %% factors-read [markdown]
 # The right factor falls from 0.32 to 0.15, and is back at 0.32 after about a hundred steps.
-# B stays at 0.32. So in these hundred steps it moves the weights too far, at worst twice as far as it should. In the first 30 steps here, this happens to help.
-# But the right factor keeps rising, beyond the edge of the picture, toward 1. In the end, B moves the weights only a third as far as it should.
+# B stays at 0.32. So in these hundred steps it moves the weights too far, at worst twice as far as it should. In our 30 steps, this happens to help. But beyond the edge of the picture, the right factor rises on toward 1. In the end, B moves the weights only a third as far as it should.
 #
 # What is wrong with D? It has one name for two sizes, so its middle layer has 10 units instead of 500.
 # And C? Its formulas are right. We'll come back to it.
@@ -458,8 +456,7 @@ factor_curves({"A": in_a, "B": in_b})
 # %% first-step-text [markdown]
 # ### 2. The first step, by hand
 #
-# What an optimizer does in its first step is simple. Both slots begin at zero,
-# so you can work out with pencil and paper where each weight goes.
+# Adam's first step is simple. Both slots begin at zero, so you can work out with pencil and paper where each weight goes.
 
 # %% predict-first-step [markdown]
 # Adam moves a weight in proportion to `m`, the moving average of its gradient, divided by the root of `v`,
@@ -484,7 +481,7 @@ reveal("from_scratch-first-step", float(moved[1] / moved[0]))
 # %% by-hand-text [markdown]
 # So there is a test that needs no second program at all.
 # After the first step, a weight must have moved by the learning rate, 0.001, against the sign of its gradient.
-# For this test, pick a bias near the loss. In `W1`, many gradients are zero, because many pixels are black in every image of the batch, and a weight whose gradient is zero doesn't move. So we take `b3`, the last bias, which began at zero. Here are its gradient in the first step of A, and the bias afterwards:
+# For this test, pick a bias near the loss. In `W1`, many gradients are zero, because many pixels are black in every image of the batch. A weight with a zero gradient doesn't move. So we take `b3`, the last bias, which began at zero. Here are its gradient in the first step of A, and the bias afterwards:
 
 # %% by-hand
 print(np.sign(runs["A"]["first gradient"]))
@@ -541,7 +538,7 @@ print("largest difference of two copies:", about(spread, 0.2, 0.23))
 
 # %% one-device-text [markdown]
 # The third test finds E: copies of one weight are up to 0.22 apart.
-# Yet the loss has come down to about 1.4, although these are really eight networks, each updated with the average of all eight gradients.
+# Yet the loss came down to about 1.4, though E is really eight networks, each updated with the average of all eight gradients.
 #
 # ### 4. One device
 #
@@ -573,8 +570,7 @@ print("A, eight devices and one:", about(difference, 0, 1e-3))
 #
 # ### 5. NumPy
 #
-# On one device we ran the same code again. Now we want to reach the answer another way.
-# Adam sees nothing but weights and gradients. So a second Adam needs no network: given the recorded gradients, it should arrive at the same weights. You write it.
+# One device ran the same code again. Now we want an answer from other code. Adam sees only weights and gradients. So a second Adam needs no network: given the recorded gradients, it should arrive at the same weights. You write it.
 #
 # **Exercise 1.** Write `adam_in_numpy(weight, gradients, learning_rate)`, from the formulas above.
 # `weight` is an array, and `gradients` is a list of arrays, one for each step.
@@ -668,7 +664,7 @@ print("A and Keras:", about(difference, 0, 1e-3))
 # And not everybody adds $\epsilon$ in the same place.
 # [PyTorch](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html),
 # and algorithm 1 of the paper, correct $v$ first, and then add $\epsilon$ to its root.
-# Ours, like that of Keras, adds $\epsilon$ to the root of $v$ as it is. With $\epsilon = 10^{-7}$ in both, a gradient of 0.000001 moves its weight by 0.00091 in the first step of PyTorch's Adam, and by 0.00024 in the first step of ours. In 30 steps of this network, the losses differ by up to 0.006. They are two optimizers under one name. If you compared them without knowing it, you could hunt a long time for a bug that isn't there.
+# Ours, like that of Keras, adds $\epsilon$ to the root of the raw $v$. With $\epsilon = 10^{-7}$ in both, a gradient of 0.000001 moves its weight by 0.00091 in the first step of PyTorch's Adam, and by 0.00024 in the first step of ours. In 30 steps of this network, the losses differ by up to 0.006. They are two optimizers under one name. If you compared them without knowing it, you could hunt a long time for a bug that isn't there.
 
 # %% caught-text [markdown]
 # ## Which test finds which bug?
@@ -777,7 +773,7 @@ print_table()
 # - **NumPy** finds a wrong update, so B and C. It never sees the network of D, and E's update is right on every device.
 # - **Keras** finds all four, because it shares the least with us. But it would miss a mistake in `values` themselves.
 #
-# D and E don't start from `values`. The Keras network does, and so does the one-device run that E is compared with.
+# Unlike D and E, the Keras network starts from `values`, and so does the one-device run that E is compared with.
 #
 # Then why not use Keras alone? Because it only says *that* something is wrong. The other columns say where to look.
 # If one device differs, look at the distribution. If NumPy differs, look at the update.
@@ -785,15 +781,14 @@ print_table()
 # If only Keras differs, look at the network.
 # And sometimes it isn't a bug at all, because optimizers disagree on where to add $\epsilon$. Add $\epsilon$ where Keras does, and see whether the difference goes away.
 #
-# One mistake shows in no number, so none of the six tests can find it: if you replicate the slots of a split weight, every weight is right, but each device needs more memory, and each step more exchanges. So check that `slot.layout == weight.layout` holds for every slot.
+# One mistake changes no number, so none of the six tests can find it. If you replicate the slots of a split weight, every weight is right, but each device needs more memory, and each step more exchanges. So check that `slot.layout == weight.layout` holds for every slot.
 #
 # ## Written, then read
 #
 # That leaves C. Its formulas are right, and so is everything that it does on one device.
 #
 # Here is its bug at its smallest. Three variables have 1, 2 and 3 elements, all zero.
-# For each of them, a function takes eight rows of ones, adds up the rows, and writes the sums into the variable. When all three are written, it reads all three.
-# Every element should be 8:
+# For each of them, a function takes eight rows of ones, adds up the rows, and writes the sums into the variable. Once all three are written, it reads them back. Every element should be 8:
 
 # %% written
 replicated = dtensor.Layout([WHOLE], mesh)
@@ -864,7 +859,7 @@ for each in collectives(write_then_read, inputs, combine=True):
 # Each sum takes an all-reduce, of 4, 8 and 12 bytes for 1, 2 and 3 numbers.
 # Fusing makes one all-reduce of the three: 4,096 bytes, with the padding of {lesson:faster}.
 #
-# Now the order. Our function reads at the end. But a read has to wait only for the write to its own variable, so TensorFlow's graph puts each read right after that write. Fusing then replaces the three all-reduces by one, where the last one was.
+# Now the order. Our function reads at the end. But a read has to wait only for the write to its own variable, so TensorFlow's graph puts each read right after its write. Fusing then puts one all-reduce where the last of the three was.
 # Writes 1 and 2 have to wait for the fused sum, so they come after it:
 #
 # ```
@@ -874,7 +869,7 @@ for each in collectives(write_then_read, inputs, combine=True):
 #         └─ too early ┘
 # ```
 #
-# Why don't the reads move along? `tf.function` recorded that each read must follow its write. But the fusing pass looks only at data flow, and no data flows from a write to a read. So the pass leaves the read where it was.
+# Why don't the reads move too? `tf.function` recorded that each read must follow its write. But the fusing pass looks only at data flow, and no data flows from a write to a read. So the pass leaves the read where it was.
 #
 # In a training step, the sums are the gradients. So C reads almost all of its slots too early, and gets values that are one step old.
 # In the first step they are still zero, and $0 / (0 + \epsilon)$ moves nothing. Are all weights affected? Let's see which moved:
@@ -887,19 +882,19 @@ for name, weight in runs["C"]["after one"].items():
 # %% spared-read [markdown]
 # Only `W3` moved: its all-reduce came last, so its slots were read correctly.
 # That was luck, because you can't tell from your program which all-reduce will be the last.
-# If we had given NumPy `W3` instead of `b1`, we'd have found nothing.
+# With `W3` instead of `b1`, our NumPy test would have missed the bug.
 #
 # Writes can overtake writes as well. Suppose a step adds a sum to a variable and then resets it to zero. The reset may come first, and the sum stays.
 #
 # The cure costs nothing: *in a step, write each variable only once, and don't read it afterwards.* Go on with the tensor that you computed.
-# A does more than it must: it computes all new values, then writes, as its comment says.
+# A does more than it must: it computes everything before it writes anything.
 
 # %% note-spared [markdown]
 # When does a read come too early?
 #
 # You can't tell from your code. Here two of three reads come too early. Pass the three variables as an argument, in a list, and all reads return 8, though the sums are fused just the same. But that is no cure: C also gets its variables as an argument (in a module), and still reads too early.
 #
-# With fusing off, as in {lesson:faster}, C is right. That is a good way to test a suspicion, but every step then takes more all-reduces.
+# With fusing off, as in {lesson:faster}, C is right. That is a good way to test a suspicion, but costs more all-reduces in every step.
 #
 # The pass is called `DTensorAllReduceCombineOptimization`, and is in
 # [TensorFlow's source](https://github.com/tensorflow/tensorflow/tree/v2.21.0/tensorflow/dtensor/mlir).
@@ -907,7 +902,7 @@ for name, weight in runs["C"]["after one"].items():
 
 # %% momentum-text [markdown]
 # **Exercise 2.** Now write an optimizer that writes each variable once and doesn't read it afterwards. Unlike A, it needn't compute everything before it writes.
-# *Momentum* has one slot $u$ for each weight $w$, its velocity:
+# *Momentum* has one slot for each weight $w$, its velocity $u$:
 #
 # $$u \leftarrow 0.9\, u - \alpha\, g,\qquad w \leftarrow w + u$$
 #
@@ -991,9 +986,9 @@ _, accuracy = test_results(SGD, 0.1)
 print("SGD: test accuracy", about(accuracy, 0.84, 0.885))
 
 # %% unfair-read [markdown]
-# Ten points less! Such comparisons sell optimizers, and this one is unfair.
+# Ten points less! Comparisons like this sell optimizers. It is unfair.
 # Adam had a rate that does well on many networks, and SGD one that we made up. Neither was tuned for this network.
-# So each gets three tries, in a range of its own. To find the range, begin anywhere, and shift it until the best rate isn't at an end:
+# So each gets three tries, in a range of its own. To find that range, begin anywhere, and shift it until the best rate lies inside it:
 
 # %% rates
 rates = {
@@ -1032,7 +1027,7 @@ for name, results in tried.items():
     print("accuracy", about(best_accuracy, 0.94, 0.98))
 
 # %% best-read [markdown]
-# Adam has the lowest loss, so it still wins. But of the ten points in accuracy, about one is left, and a single run can't tell whether that one is real.
+# Adam has the lowest loss, so it still wins. But of the lead of ten points, about one is left, and a single run can't tell whether that one is real.
 #
 # Now look at the rates that won. SGD's is more than a hundred times Adam's: a rate that suits one optimizer says little about the next.
 # And Adam's is 0.003, three times its default. Even for Adam, it was worth looking.
@@ -1050,7 +1045,7 @@ for name, results in tried.items():
 # ## The plain program
 #
 # [`from_scratch.py`](../plain/from_scratch.py) is a test bench for an optimizer, in one file that needs only TensorFlow and NumPy.
-# It looks at the first step, then takes ten steps on eight devices: as a row, and as 4 × 2, where weights and slots are split.
+# It checks the first step, then takes ten steps on eight devices: as a row, and as 4 × 2, with weights and slots split.
 # It compares the weights with those of one device and of NumPy. To test your own optimizer, put it there instead of `Adam`, and its formulas instead of `adam_in_numpy`.
 
 # %% takeaways [markdown]

@@ -33,7 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # We go on with the example of {lesson:any_mesh}: film reviews, a network of 1,200 → 48 → 2, and Adam.
 # You know nearly all of its code, so the next five cells are folded.
 #
-# Two things are new. The training step is divided into `gradients_of` and `update`, so that clipping fits in between. And `gradients_of` is given the forward pass, because bfloat16 and dropout will change it.
+# Two things are new. The training step is divided into `gradients_of` and `update`, so that clipping fits in between. And `gradients_of` takes the forward pass as an argument: bfloat16 and dropout change it.
 # As in {lesson:faster}, `update` computes all the new values before it writes any of them.
 
 # %% data tags=["known"]
@@ -165,7 +165,7 @@ def batch_of(first, size, layouts):
 
 # %% meshes-text [markdown]
 # We begin with data parallelism. Eight devices form a row. Each of them holds all the weights, and gets eight reviews from a batch of 64.
-# (This mesh, the row, has no `model` dimension: hidden units stay whole.)
+# (The row has no `model` dimension, so the hidden units stay whole.)
 
 # %% meshes
 splits = {"batch": "batch", "hidden": "model"}
@@ -271,7 +271,7 @@ reveal("large_trainings-accumulated", carried)
 # %% note-forms [markdown]
 # Would tf.while_loop help, or one call per micro-batch? And PyTorch?
 #
-# We tried a loop, and separate calls that keep the sums in variables. They can save memory: with all four micro-batches in one graph, as above, TensorFlow may keep the activations of several. But each still takes five exchanges: 923,952 bytes a step. (The list shows a collective inside a loop only once.)
+# We tried a loop, and separate calls that keep the sums in variables. They can save memory: with all four micro-batches in one graph, as above, TensorFlow may keep the activations of several. Each micro-batch still takes five: 923,952 bytes a step. (The list shows a collective inside a loop only once.)
 #
 # PyTorch has two ways to get the second drawing. `DistributedDataParallel` has `no_sync()`,
 # which leaves the gradients on their devices for a while. PyTorch's DTensor has `Partial`, a placement
@@ -280,7 +280,7 @@ reveal("large_trainings-accumulated", carried)
 # %% axis-text [markdown]
 # ## Sums that stay where they are
 #
-# After a micro-batch, each device has the gradient of its own two reviews, a *partial sum*: all eight, added up and divided by eight, are the micro-batch's gradient.
+# After a micro-batch, each device has the gradient of its own two reviews, a *partial sum*. Add up all eight, divide by eight: that is the micro-batch's gradient.
 # We want the partial sums to stay on their devices until the last micro-batch is done.
 #
 # Take a small case. Two devices have computed the partial sums 3 and 5.
@@ -315,7 +315,7 @@ Scheme(
 # The rows hold the same numbers, but to DTensor they are separate slices of a larger tensor, so their gradients may differ.
 # Device 3 multiplies its own two reviews by its own copy, and gets its own gradient.
 #
-# The code calls the new axis `copy`. Reviews, labels and copies all get this axis. In the function, two lines are new. The tape has to be told to watch the copies. And instead of one mean of all losses, the function takes a mean for each copy, over the copy's own reviews:
+# The code calls the new axis `copy`. Reviews, labels and copies all get this axis. In the function, two lines are new. The tape has to be told to watch the copies. And instead of one mean of all losses, each copy gets a mean of its own, over its own reviews:
 
 
 # %% gradients-of-copies
@@ -332,7 +332,7 @@ def gradients_of_copies(forward, copies, x, y):
 
 
 # %% copy-layouts-text [markdown]
-# On the row, `loss` is a vector of eight losses, and `tape.gradient` differentiates the *sum* of them. That's just what we need. Copy 3 affects only the loss of device 3. So for copy 3, the gradient of the sum is the gradient of this one loss, and device 3 can compute it on its own.
+# On the row, `loss` is a vector of eight losses, and `tape.gradient` differentiates the *sum* of them. That's just what we need. Copy 3 affects only the loss of device 3. So the sum's gradient for copy 3 is that of this one loss, and device 3 can compute it on its own.
 #
 # Now we make the copies, beginning with their layouts. The axis `copy` is split over the mesh dimension `batch`, and the reviews of one copy stay together on an axis called `rows`.
 # A bias gets one more axis, `one`, of length 1, so that it is added to every row:
@@ -351,7 +351,7 @@ copy_splits = {"copy": "batch", "hidden": "model"}
 row_copies = make_layouts(copy_axes, copy_splits, row_mesh)
 
 # %% copies-of-text [markdown]
-# Now the copies themselves. On the row, `tf.tile` asks for eight copies of each weight. But the relayout after it leaves each device just one, so no device makes the other seven. Every device holds all the weights, so this costs no communication, and we make the copies anew for every micro-batch. If we kept them, they would take up memory for the whole step.
+# Now the copies themselves. On the row, `tf.tile` asks for eight copies of each weight. But the relayout after it leaves each device just one; the other seven are never made. Every device already holds all the weights, so this costs no communication. We make the copies anew in every micro-batch: kept, they would take up memory for the whole step.
 
 # %% copies-of
 one_copy = {
@@ -375,7 +375,7 @@ def copies_of(model):
 
 
 # %% sums-text [markdown]
-# The running sums must last from one micro-batch to the next, so the model keeps them in variables: one for each gradient, shaped and laid out like the copies, and one for the losses.
+# The running sums must last from one micro-batch to the next, so they are variables of the model: one for each gradient, shaped and laid out like the copies, and one for the losses.
 
 
 # %% accumulating
@@ -544,18 +544,18 @@ difference = largest_difference(grid_losses, one_device_losses)
 print("grid:", about(difference, 0, 1e-5))
 
 # %% same-read [markdown]
-# In all twenty steps with Adam, each loss matches one device's, up to rounding.
+# In all twenty steps, the losses match those of one device, up to rounding.
 #
 # What accumulation costs is memory. For the whole step, each device keeps running sums as large as its gradients; during a micro-batch, it also holds a copy of the weights.
 # In return, a device of the row stores the activations of two reviews at a time instead of eight.
 #
 # In a real run, micro-batches may have different sizes, because texts have different lengths.
-# Then the mean of the means is wrong: a review in a small micro-batch would count for more than one in a large one.
+# Then the mean of the means is wrong: a review counts for more in a small micro-batch than in a large one.
 #
 # **Exercise 1.** Write `batch_gradient(parts, gradient_of, add_up)`, the accumulation as *each device* runs it.
 #
 # - `parts` is the list of this device's micro-batches, each a pair `(x, y)`, and **they may have different numbers of rows**.
-# - `gradient_of(x, y)` returns the *mean* gradient over the rows of `x`, an array. It runs out of memory above four rows. No micro-batch has more than four, so call it on one at a time.
+# - `gradient_of(x, y)` returns the *mean* gradient over the rows of `x`, an array. It runs out of memory above four rows. No micro-batch has more, so call it once for each.
 # - `add_up(array)` is the all-reduce: it adds up the arrays (or numbers) that all devices bring.
 #
 # Return the mean gradient over all rows of all devices.
@@ -604,7 +604,7 @@ unclipped = last_loss(train_step, bad_step=10)
 print("one bad batch", about(unclipped, 0.42, 0.58))
 
 # %% bad-batch-read [markdown]
-# The numbers are mean losses of the last five steps. A hundred steps after its one bad batch, the second run is still far behind: 0.47 instead of 0.35.
+# These are mean losses of the last five steps. A hundred steps after its bad batch, the second run is still far behind: 0.47 instead of 0.35.
 #
 # Adam is slow to forget. It divides each update by the root of `square`, the average of the squared gradients.
 # One huge gradient makes this average huge, and each step forgets only a thousandth of it.
@@ -654,7 +654,7 @@ print("one bad batch, clipped", about(clipped, 0.28, 0.41))
 # %% clip-given [markdown]
 # The loss is 0.34 instead of 0.47. With clipping, the bad batch has left no trace.
 #
-# Now for eight devices. On the row, clipping takes no exchange: once the gradients are added up, every device holds all of them and can compute the norm alone.
+# Now for eight devices. On the row, clipping takes no exchange: once the gradients are added up, every device has them all and can compute the norm itself.
 # On the grid, the gradients of `W1`, `b1` and `W2` are split over `model`, and only that of `b2` is replicated.
 
 # %% predict-clip [markdown]
@@ -681,8 +681,7 @@ more = step_bytes(clipping_step, grid) - step_bytes(train_step, grid)
 reveal("large_trainings-clip", more)
 
 # %% clip-why [markdown]
-# So clipping costs hardly any bytes, in a model of any size. It takes one all-reduce for every gradient that is split,
-# and TensorFlow fuses them into one ({lesson:faster}).
+# So clipping costs hardly any bytes, in a model of any size. Each split gradient needs an all-reduce, and TensorFlow fuses these into one ({lesson:faster}).
 #
 # DTensor takes the norm of the whole gradient, wherever its parts are.
 # If you write each device's program yourself, that is your job. Suppose each device clips its part by the part's own norm. Put 3 and 4 on two devices, and let the limit be 1. The norm of (3, 4) is 5, so the clipped gradient is (0.6, 0.8).
@@ -690,7 +689,7 @@ reveal("large_trainings-clip", more)
 #
 # On the grid, the two devices along `model` would also multiply their gradient of `b2` by different factors,
 # and their copies of `b2` would drift apart.
-# The losses may not tell you, because Adam hides a wrong factor that is always the same ({lesson:one_step}). When you test clipping, compare the norms.
+# The losses may not show it, because Adam hides a wrong factor that stays the same ({lesson:one_step}). When you test clipping, compare the norms.
 #
 # With accumulation, the order matters, too. If you clip before taking the mean over the copies, you get the mean of clipped gradients, not the clipped mean.
 # So *add up first, over all micro-batches and all devices, and clip after that*.
@@ -766,10 +765,10 @@ for each in collectives(bfloat16_step, Model(row), x, y, STEP, RATE):
     print(each)
 
 # %% half-list-read [markdown]
-# The list has not changed! The gradients are computed in bfloat16, but all-reduces on CPUs don't add up bfloat16.
+# The list has not changed! The gradients are computed in bfloat16, but all-reduces on CPUs can't add up bfloat16.
 # So DTensor converts the gradients to float32, adds them up, and converts the sums back. On CPUs, bfloat16 saves no traffic.
 #
-# What shrinks are the activations: each number of `hidden` takes 2 bytes instead of 4.
+# Only the activations shrink: each number of `hidden` takes 2 bytes instead of 4.
 # But while the step runs, each device also holds the weights cast to bfloat16, and the variables haven't shrunk at all.
 
 # %% note-half [markdown]
@@ -823,7 +822,7 @@ print("kept:            ", np.mean(row_mask > 0).round(2))
 print("as on one device:", np.mean(row_mask == one_mask).round(2))
 
 # %% draw-masks-read [markdown]
-# The row keeps half of the numbers, as it should, but not the half that one device keeps. The two masks agree in half of the places, no better than two series of coin tosses.
+# The row keeps half of the numbers, as it should, but not the same half as one device. The two masks agree in half of the places, no better than two series of coin tosses.
 # That's because the tensor is split. Each device drew only the random numbers for its own part, from its own seed, which DTensor had made from ours.
 #
 # As dropout, this is fine. But different masks give different losses, so you can no longer check against one device. And a run that moves to another mesh, as in {lesson:any_mesh}, would go on with other masks.
@@ -865,7 +864,7 @@ reveal("large_trainings-mask", carried)
 
 # %% masks-text [markdown]
 # For a replicated tensor, DTensor leaves our seed as it is, so every device draws the same random numbers.
-# But each device draws numbers for all 64 rows, and keeps its own eight rows. The larger the mesh, the more it throws away.
+# But each device draws numbers for all 64 rows, and keeps its own eight rows. On a larger mesh, each throws more away.
 #
 # Now we compare the masks again:
 
@@ -945,7 +944,7 @@ def recipe_finish(model, step, learning_rate):
 
 
 # %% schedule-text [markdown]
-# The fifth addition is a learning-rate schedule ({lesson:a_run}): a warm-up of ten steps, multiplied by a linear decay over the whole run. In {lesson:a_run}, the decay began only after the warm-up. A schedule needs no exchange: the rate is one number, computed outside the step:
+# The fifth addition is a learning-rate schedule ({lesson:a_run}): a warm-up of ten steps, times a linear decay. The decay covers the whole run; in {lesson:a_run} it began after the warm-up. A schedule needs no exchange: the rate is one number, computed outside the step:
 
 
 # %% schedule
@@ -1013,7 +1012,7 @@ print("grid, bfloat16:", about(grid_difference(tf.bfloat16), 0, 2e-3))
 # | dropout | – | yes, with replicated random numbers | random numbers of the whole layer |
 #
 # The one that needed a trick is accumulation: without an axis for the copies, the devices would exchange every gradient four times.
-# Clipping is the one that quietly goes wrong if each device looks only at its own part: each part would be shortened by its own norm. Dropout would still be dropout, but each part would get its own mask, and the losses could no longer be compared with those of one device.
+# Clipping is the one that quietly goes wrong if each device looks only at its own part: each part would be shortened by its own norm. Dropout would still be dropout, but each part would get its own mask, and you couldn't compare the losses with one device's.
 #
 # So a step can grow to millions of tokens, and the gradients still cross the network once.
 # But under data parallelism, as on our row, every device still holds all of Adam's slots, which for GPT-3's 175 billion parameters would be 1,400 GB. Does it need them all?

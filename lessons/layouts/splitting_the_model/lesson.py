@@ -70,14 +70,14 @@ Scheme(model_parallel, drawn_axes, sizes)
 # %% model-read [markdown]
 # Follow one hidden unit through this picture.
 # A *column* of `W1` computes it, and a *row* of `W2` uses it.
-# So to halve the hidden units, you cut `W1` down the middle, left from right, and `W2` across the middle, top from bottom.
+# So to halve the hidden units, you cut `W1` into a left and a right half, and `W2` into a top and a bottom half.
 # This is the tensor parallelism of {lesson:whole_game}.
-# Megatron-LM made this cut, columns first and rows second, well known. It calls `W1` **column-parallel** and `W2` **row-parallel**.
+# This cut, columns first and rows second, is best known from Megatron-LM, where `W1` is **column-parallel**, `W2` **row-parallel**.
 # TensorFlow's tutorial says *model parallelism*; hence the name of our mesh dimension.
 #
 # Now look at devices 0 and 1. They hold the same 16 reviews, but different halves of the hidden units.
 # Together they make up one complete model, and the grid has four such pairs.
-# Data parallelism kept eight copies of the model. The grid keeps four.
+# Data parallelism kept eight copies of the model; the grid keeps four.
 #
 # ## The split in code
 #
@@ -149,7 +149,7 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% pieces-text [markdown]
-# No line says it. Each variable takes its layout from the dictionary; DTensor does the rest.
+# None does. Each variable takes its layout from the dictionary, and DTensor does the rest.
 #
 # Let's see what one device got. The next cell, which is folded, loads the reviews and draws the initial weights.
 
@@ -184,7 +184,7 @@ print("W2", dtensor.unpack(mlp.W2.read_value())[0].shape)
 # %% pieces-read [markdown]
 # Device 0 has 16 reviews and half of each weight, just as in the picture.
 # Half of `W1` also means half of its gradient.
-# An all-reduce over `batch` still adds this gradient up over the reviews.
+# An all-reduce over `batch` still sums this gradient over the reviews.
 # In {lesson:one_step}, that all-reduce carried 1,200 × 48 numbers of 4 bytes: 230,400 bytes.
 # Now it carries 1,200 × 24 numbers: 115,200 bytes.
 #
@@ -237,7 +237,7 @@ for each in found:
 
 # %% found-read [markdown]
 # The all-reduce over `model` comes first, with 128 bytes.
-# From its 24 hidden units and its 24 rows of `W2`, device 0 has added up half of the terms of each logit. Device 1 has added up the other half. The all-reduce adds the two sums: 16 × 2 logits of 4 bytes.
+# With its 24 hidden units and 24 rows of `W2`, device 0 has summed half of the terms of each logit, and device 1 the other half. The all-reduce adds these two sums: 16 × 2 logits of 4 bytes.
 # The other six lines are those of data parallelism: accuracy, loss and four gradients.
 # Three of the gradients are half as large as before.
 #
@@ -254,12 +254,10 @@ from lessons.layouts.step_explorer import StepExplorer
 StepExplorer("model")
 
 # %% lanes-read [markdown]
-# Four short bands appear, one for each pair. All devices wait there, in the middle of the forward pass.
-# That is the catch. In bytes, this network still gains: with the rings of {lesson:all_reduce}, a device sends 173,384 per step, against 404,236 under data parallelism.
+# Four short bands appear, one for each pair. That is the catch: all devices wait there, in the middle of the forward pass. In bytes, this network still gains: with the rings of {lesson:all_reduce}, a device sends 173,384 per step, against 404,236 under data parallelism.
 #
 # The backward pass needs no all-reduce over `model`, because our network has no layer in front of `W1`.
-# A layer there would need the gradient of `x`. That gradient is a sum over hidden units,
-# so it would take an all-reduce over `model`, as in the residual network of {lesson:communication}.
+# A layer there would need the gradient of `x`, a sum over hidden units. So it would take an all-reduce over `model`, as in the residual network of {lesson:communication}.
 # This is the price of tensor parallelism:
 # *in a deep network, every pair of layers takes one all-reduce in the forward pass, and one in the backward pass.*
 #
@@ -293,7 +291,7 @@ print("largest difference of five losses", about(largest, 0, 1e-5))
 # The first five arguments are what this device holds under the layouts `by_hand`:
 # its rows of `x`, its columns of `W1`, its part of `b1`, its rows of `W2`, and all of `b2`.
 # `add_up(array)` is the all-reduce over `model`.
-# It adds up the arrays that the devices along `model` pass to it, and returns the sum to each of them.
+# It sums the arrays that the devices along `model` pass to it, and returns the sum to each.
 # Return the complete logits of the device's own rows.
 # Use NumPy or TensorFlow.
 #
@@ -313,16 +311,14 @@ def logits_of(x, W1, b1, W2, b2, add_up):
 check("splitting_the_model-logits", logits_of)
 
 # %% exercise-read [markdown]
-# The trap is `b2`. Every device holds all of it, so if you add it before the all-reduce, our pairs add it twice.
-# With our `values` you wouldn't notice that in the first loss, because `b2` begins at zero.
+# The trap is `b2`. Every device holds all of it, so if you add it before the all-reduce, our pairs add it twice. With our `values` you wouldn't notice that in the first loss, because `b2` begins at zero.
 
 # %% memory-text [markdown]
 # ## A model that doesn't fit
 #
 # You know the price now. What do you get for it?
-# Our network fits on any device, so let's do the arithmetic for one that doesn't.
-# It has 32 pairs of layers. Each pair goes from 8,192 numbers up to 32,768 hidden units, and back down.
-# That makes 17 billion weights.
+# Our network fits on any device, so let's do the sums for a network that doesn't.
+# It has 32 pairs of layers. Each pair goes from 8,192 numbers up to 32,768 hidden units and back: 17 billion weights in all.
 # In float32 a weight takes 4 bytes, its gradient 4, and Adam's two slots 8.
 # We have eight A100s of 80 GB, and can arrange them in four ways:
 
@@ -362,8 +358,7 @@ for batch, model in [(8, 1), (4, 2), (2, 4), (1, 8)]:
 # ```
 #
 # So with two devices, no process ever holds the whole model.
-# The rest of the program is a training step with a simplified Adam, which doesn't correct its averages for beginning at zero. The next two cells write it to a file.
-# They are folded, and you need only run them:
+# The rest is a training step with a simplified Adam, without the correction for averages that begin at zero. The next two cells, both folded, write the program to a file. Just run them:
 
 # %% program-file tags=["known"]
 from pathlib import Path
@@ -496,7 +491,7 @@ for device, printed in enumerate(run_devices("one_device.py", 1)):
     print(printed)
 
 # %% one-process-read [markdown]
-# OOM means "out of memory". The weights and the slots found room, but the first step didn't. Weights, slots and gradients take 839 of the 1,050 MB. But before it writes anything, our step also computes all new slots and all changes of weights.
+# OOM means "out of memory". The weights and the slots found room, but the first step didn't. Weights, slots and gradients take 839 of the 1,050 MB. But our step also computes all new slots and weight changes before it writes any.
 #
 # Under plain data parallelism, every device would have to hold all of this.
 # Now we start the same program, with the same limit, as two processes:
@@ -507,8 +502,7 @@ for device, printed in enumerate(run_devices("one_device.py", 2)):
     print(printed)
 
 # %% two-processes-read [markdown]
-# Now it trains, and the loss falls! The training step is the same.
-# But `model` has size 2, so each process holds half of the hidden units.
+# Now it trains, and the loss falls! The step is the same, but `model` has size 2, so each process holds half of the hidden units.
 # Both print the same losses, because the all-reduce of the forward pass gives both the same output.
 
 # %% alternatives-text [markdown]
@@ -557,7 +551,7 @@ print("by columns:", *collectives(forward, by_columns, x))
 # The third layout, *by columns*, is the dangerous one.
 # It runs without a warning, its result is right, and it carries 24 times the bytes.
 # A device that computes one column of the logits needs all 48 hidden units of its reviews.
-# So each pair first gathers 16 × 48 numbers, all because of the layout of a matrix of 96 numbers.
+# So each pair first gathers 16 × 48 numbers, all because of how 96 numbers are laid out.
 #
 # The fourth layout, *over batch*, is a mistake that you notice:
 
@@ -573,7 +567,7 @@ except tf.errors.UnknownError as error:
 # %% four-read [markdown]
 # TensorFlow refuses, because `W1` splits the hidden units over `model`, and `W2` splits them over `batch`.
 #
-# That leaves the second layout, *whole*. It carries no more than ours: each device takes the 24 rows it needs from its own copy.
+# That leaves the second layout, *whole*. It costs no more than ours: each device takes the 24 rows it needs from its own copy.
 # `W2` is small, so why not leave it whole?
 
 # %% predict-whole [markdown]
@@ -613,9 +607,7 @@ reveal("splitting_the_model-whole", payload)
 # An axis can be split only into equal parts. Ten classes can't be divided among eight devices, so the last bias often stays whole.
 # Or you pad the axis and ignore the padding: vocabularies are often padded to a multiple of the number of devices.
 #
-# If a variable stays whole, its optimizer may gather the gradient several times.
-# Adam mixes the split gradient into its two slots, so the new values come out split ({lesson:communication}). But slots and weight are stored whole, so each of the three assignments gathers.
-# One line before the update prevents that. It gathers the gradient once:
+# If a variable stays whole, its optimizer may gather several times. Adam mixes the split gradient into its slots, so the new values of slots and weight come out split ({lesson:communication}). But all three are stored whole, so each assignment gathers. To gather only once, add one line before the update:
 #
 # ```python
 # gradient = dtensor.relayout(gradient, weight.layout)
@@ -667,7 +659,7 @@ for tensor in axes:
 # `W1` and `W2` can't disagree about the hidden units any more, because only one line says how they are split.
 #
 # Two mistakes are still possible. Nothing checks the spelling, and an axis missing from `splits` stays whole: `classes` on purpose, `hiden` by accident.
-# And sometimes you do want an axis split in one tensor and whole in another. Then it needs two names, and nothing checks that the two fit. The next section shows what that can cost.
+# And if you want an axis split in one tensor and whole in another, it needs two names, and nothing checks that the two fit. The next section shows what that can cost.
 
 # %% skip-text [markdown]
 # ## Residual connections
@@ -677,8 +669,7 @@ for tensor in axes:
 # A deep network has residual connections, as in {lesson:communication}:
 # each block adds its output to its input, `stream + block(stream)`.
 # What these connections carry, from the first block to the last, is the **residual stream**.
-# Our network has two blocks. In each of them, `U` takes the 48 numbers of the stream up to 192 hidden units,
-# and `D` takes them down again:
+# Our network has two blocks. In each, `U` widens the 48 numbers of the stream to 192 hidden units, and `D` narrows them to 48 again:
 
 
 # %% residual
@@ -750,9 +741,7 @@ print("over model", bytes_over("model", found_whole))
 print("over batch", bytes_over("batch", found_whole))
 
 # %% residual-read [markdown]
-# The 12,288 bytes over `model` are four all-reduces of 3,072 bytes.
-# Each block has one in the forward pass and one in the backward pass, and each adds up 16 × 48 numbers of the stream.
-# That is the price as we stated it.
+# The 12,288 bytes over `model` are four all-reduces of 3,072 bytes, one per block in the forward pass and one in the backward pass. Each adds up 16 × 48 numbers of the stream. So the claim holds.
 #
 # Far more bytes run over `batch`. Three quarters of them, 230,400, are the gradient of `W_in`.
 # `W_in` is the largest weight of this network, and it is still whole.
@@ -792,7 +781,7 @@ print("over batch", bytes_over("batch", found_split))
 # ```
 #
 # The columns of `W_in` are split, so the stream begins in halves: each device of a pair has half of the columns.
-# A block needs whole rows, so the pair gathers them. The block puts out whole rows, too. But added to a stream in halves, they give halves again: each device just drops the columns that aren't its own, at no cost.
+# A block needs whole rows, so the pair gathers them. The block puts out whole rows, too. But the stream they are added to is in halves, and so is the sum: each device drops the other columns, at no cost.
 # So the second block has to gather the stream once more, and so would every further block.
 #
 # Here is everything that runs over `model`, one by one:
@@ -805,14 +794,12 @@ for each in found_split:
 # %% first-list-read [markdown]
 # With `W_in` whole, there were four all-reduces of 3,072 bytes. Now there are ten collectives.
 #
-# The first five are the forward pass. Each block gathers the stream, and then adds up its product with `D` as before.
-# That makes four times 3,072 bytes. The 128 bytes are new: `stream @ W_out` now sums over a split stream.
+# The first five are the forward pass. Each block gathers the stream, then sums its product with `D` as before: four times 3,072 bytes. The 128 bytes are new: `stream @ W_out` now sums over a split stream.
 #
 # The backward pass suffers more. The gradient of `U1` is a product of two matrices, and now both of them are split over `model`.
 # That costs a gather of 12,288 bytes and an all-to-all of 18,432 bytes, as the note below explains.
 #
-# We changed the layout of a single weight, `W_in`. The first block pays dearly, each later one pays for a gather, and nothing in the blocks looks wrong.
-# The cure is a single line: relayout the stream once, before the first block.
+# We changed the layout of a single weight, `W_in`. The first block pays dearly, each later one pays for a gather, and no block looks wrong. One line cures it: relayout the stream once, before the first block.
 #
 # ```text
 # halves ─ gather ─ whole ─┬────────+─ whole ─┬────────+─ whole
@@ -876,7 +863,7 @@ for name, found in [
 #
 # The same product also arises when you relayout a sum from whole rows to halves.
 # TensorFlow then computes the sum itself in halves, and the gradient of the sum stays in halves.
-# In a program with one such line, `dtensor.relayout(stream + hidden @ D1, halves)`, and the sum of squares as its loss, that cost 36,864 bytes more than a relayout to whole rows first, and then to halves.
+# With one such line, `dtensor.relayout(stream + hidden @ D1, halves)`, and the sum of squares as the loss, that cost 36,864 bytes more than two relayouts: first to whole rows, then to halves.
 
 # %% narrow-text [markdown]
 # **Exercise 2.** These two blocks are narrow in the middle: the stream has 256 numbers, and a block only 64 hidden units.
@@ -903,7 +890,7 @@ def narrow_loss(x, U1, D1, U2, D2):
 # - each device holds at most a quarter of each weight,
 # - and all collectives together carry at most 90,000 bytes, for the loss and the gradients of the four weights.
 #
-# If you split the hidden units, as before, they carry 114,692 bytes. Nobody needs the gradient of `x`.
+# If you split the hidden units, as before, they carry 114,692 bytes. `x` needs no gradient.
 # Before you begin, ask of each product: which axis does it sum over, and how wide is its result?
 
 # %% exercise-narrow
@@ -945,7 +932,7 @@ print(f"over batch: once {gradients / 1e9:.2f} GB")
 # Only one of the two mesh dimensions can stay inside the nodes.
 # The links are those of {lesson:all_reduce}: 240 GB/s inside a node, and 25 GB/s between nodes.
 # A ring that leaves its node is as slow as its slowest link.
-# The formula of the ring comes from the same lesson:
+# The ring formula is from that lesson, too:
 
 # %% ring
 # Between two A100s in one node: bytes per second, seconds
@@ -1001,7 +988,7 @@ for name, over_model, over_batch in [
 
 # %% seconds-read [markdown]
 # With `model` inside the nodes, the exchanges take 0.6 seconds a step. With `batch` inside, they take 2.5 seconds.
-# The devices, layouts and bytes are the same. Only the placement differs, yet the exchanges are four times as slow.
+# The devices, layouts and bytes are the same. The placement alone makes the exchanges four times as slow.
 #
 # This calculation leaves out a second reason to keep `model` inside.
 # The gradients of one block can travel while the devices compute the gradients of the blocks before it.

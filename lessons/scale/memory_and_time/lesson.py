@@ -35,7 +35,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% planner-text [markdown]
 # ## What does memory buy?
 #
-# The next cell is the planner of {lesson:stages}. It is folded; just run it. In this lesson we'll replace five of its functions, some of them twice. So if you rerun a cell, rerun everything below it too.
+# The next cell is the planner of {lesson:stages}. It is folded; just run it. This lesson replaces five of its functions, some of them twice. So if you rerun a cell, rerun everything below it too.
 #
 # Only `Plan` has changed: it has two new fields, `zero` and `overlap`. They are switched off until we get to them.
 
@@ -334,7 +334,7 @@ for gigabytes in [40, 60, 80, 120, 250]:
 
 # %% memory-read [markdown]
 # So memory buys time. With 250 GB a replica fits on 16 devices, and a step takes 19.1 s. With 40 GB a replica needs 384 devices, and a step takes 28.2 s.
-# (With 60 or 80 GB, it needs 128; but with 60 GB, tensor parallelism spans two nodes.)
+# (At 60 GB it needs 128, as at 80 GB, but tensor parallelism spans two nodes.)
 # The more devices share a replica, the more they communicate, and the longer the stages wait for one another.
 #
 # Your devices have 80 GB. How can a plan that was made for 250 GB fit into 80?
@@ -366,7 +366,7 @@ print(f"for each token:          {100 * for_tokens / in_all:.0f} %")
 print(f"for each pair of tokens: {100 * for_pairs / in_all:.0f} %")
 
 # %% selective-text [markdown]
-# The pairs take 43 % of a block's memory. They are the attention matrices: in every head, softmax and dropout store an entry for each pair of tokens.
+# The values for pairs take 43 % of a block's memory. They form the attention matrices: in every head, softmax and dropout store one for each pair.
 # **Selective recomputation** recomputes only these matrices, and keeps everything else. Your planner needs one more case for the compute, and one for the memory:
 
 
@@ -392,7 +392,7 @@ def stored_of_block(network, plan):
 
 
 # %% kept-text [markdown]
-# How much of a block does the plan of 2021 keep under each kind of recomputation, and how much does a device hold?
+# Under each kind of recomputation, how much of a block does the plan of 2021 keep, and what does a device hold?
 
 # %% kept tags=["modelled"]
 for recompute in ["nothing", "selective", "full"]:
@@ -451,7 +451,7 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 
 # %% published-read [markdown]
 # Both estimates are a sixth too long, much as in {lesson:stages}. But the saving comes out right: the selective run took a quarter less time than the full one, as your planner predicts.
-# (The note names one more difference between the two runs.)
+# (The note names another difference between the runs.)
 
 # %% note-sequence [markdown]
 # Did nothing else differ between the two runs?
@@ -464,7 +464,7 @@ for recompute, published in [("full", 18.1), ("selective", 13.8)]:
 # FlashAttention, which came later, doesn't store the attention matrices at all. Then selective recomputation has nothing left to save.
 
 # %% recomputing-text [markdown]
-# Now let your planner choose among all its plans, each without recomputation, with selective and with full. For a later picture we note the best time after each technique, from {lesson:how_long} on:
+# Now let your planner choose: every plan comes without recomputation, with selective, and with full. For a later picture, we note the best time after each technique since {lesson:how_long}:
 
 
 # %% each
@@ -499,8 +499,8 @@ best_seconds["recomputation"] = best_of(recomputing, A100)
 #
 # ## What does every replica hold?
 #
-# There are now 24 replicas, and each of them holds the whole optimizer state: 12 bytes for each parameter, plus 2 for its weight and 2 for its gradient. (If gradients are float32, they take 4. {Lesson:which_plan} comes back to that.)
-# But these states are identical, so a single one would do. **ZeRO-1** ({lesson:zero_and_fsdp}) divides the optimizer state among the replicas:
+# There are now 24 replicas. For each parameter, each of them holds 12 bytes of optimizer state, besides 2 for its weight and 2 for its gradient. (If gradients are float32, they take 4. {Lesson:which_plan} comes back to that.)
+# They all hold the same state, so a single one would do. **ZeRO-1** ({lesson:zero_and_fsdp}) divides the optimizer state among the replicas:
 
 
 # %% zero
@@ -518,7 +518,7 @@ def state_held(network, plan):
 
 
 # %% zero-run-text [markdown]
-# Here is what that saves on a device under the plan of 2021, with full recomputation as it was really run:
+# Here is what that saves on a device under the plan of 2021, with full recomputation, as it was run:
 
 # %% zero-run tags=["modelled"]
 from lessons.scale.plan_bars import plans_against_memory
@@ -539,7 +539,7 @@ with_zero = with_each(recomputing, "zero", [0, 1])
 best_seconds["ZeRO-1"] = best_of(with_zero, A100)
 
 # %% zero-best-read [markdown]
-# Now a replica fits on 16 devices, four stages of four. Do you remember the 250 GB devices? There, too, a replica took 16. Let's see which plan that was:
+# Now a replica fits on 16 devices: four stages of four devices. With 250 GB, too, a replica took 16. Let's see which plan that was:
 
 # %% much-memory tags=["modelled"]
 with_250_gb = replace(A100, memory=250e9)
@@ -554,7 +554,7 @@ seconds = best_of(plans, with_250_gb)
 #
 # It doesn't depend on the one number that we fitted, 52 % of an A100's peak. With 44 % or 66 %, a step is seconds longer or shorter, but this plan stays best.
 #
-# The previous choice, eight stages, is less firm. It beats 16 by only 0.02 s, because your planner charges every stage for the logits.
+# The previous choice, eight stages, is less firm. It beats 16 stages by only 0.02 s: your planner charges all stages for the logits.
 # If the last stage had fewer blocks instead, so that all stages took equally long, 16 stages would win.
 #
 # And the plan at the end of this lesson isn't firm at all: {lesson:which_plan} is about that.
@@ -562,11 +562,11 @@ seconds = best_of(plans, with_250_gb)
 # %% overlap-text [markdown]
 # ## What can hide?
 #
-# So far, your planner waits for the whole backward pass before it adds up a single gradient. It needn't.
+# So far, your planner adds up no gradient until the whole backward pass is over. Devices needn't wait.
 # As soon as a block has its gradients, their all-reduce can start, while the device moves on to the preceding block.
 # This is called **overlap**: communication hides behind compute.
 #
-# Not all of it can hide. The picture shows two cases: all-reduces shorter than the backward pass, and longer:
+# Not all of it can hide. The picture shows all-reduces shorter than the backward pass, and longer ones:
 
 # %% overlap-picture
 from lessons.scale.memory_and_time.pictures import exposed_exchange
@@ -574,7 +574,7 @@ from lessons.scale.memory_and_time.pictures import exposed_exchange
 exposed_exchange()
 
 # %% overlap-read [markdown]
-# What sticks out is called **exposed communication**. If the all-reduces are short, only the last one sticks out: that of the block whose backward pass comes last. If they are long, what sticks out is about the time of all of them minus that of the backward pass. Your planner works out both times, and counts the longer:
+# What sticks out is called **exposed communication**. If the all-reduces are short, only the last one sticks out: that of the block whose backward pass comes last. If they are long, what sticks out is about their total time minus that of the backward pass. Your planner works out both, and counts the longer:
 
 
 # %% exposed
@@ -585,7 +585,7 @@ def exposed_seconds(communication, blocks, hidden_behind):
 
 
 # %% overlap-code-text [markdown]
-# And which backward pass do they hide behind? A replica works through many micro-batches, and adds up their gradients as it goes. The gradients aren't complete before the last micro-batch. So there is only one backward pass to hide behind: the last. It takes two thirds of the compute of a micro-batch, plus whatever is recomputed:
+# And which backward pass do they hide behind? A replica adds up gradients over many micro-batches, and they aren't complete before the last. So there is only one backward pass to hide behind: that of the last micro-batch. It takes two thirds of the compute of a micro-batch, plus whatever is recomputed:
 
 
 # %% overlap
@@ -607,7 +607,7 @@ overlapping = with_each(with_zero, "overlap", [True])
 best_seconds["overlap"] = best_of(overlapping, A100)
 
 # %% overlap-best-read [markdown]
-# The plan stays the same, and its step is half a second shorter. (Your planner makes two simplifications here. Compute and communication don't slow each other down. And under ZeRO-1 the gather of the updated weights hides with the rest, although it comes after the update and would have to hide behind the next forward pass.)
+# The plan stays the same, and its step is half a second shorter. (Your planner makes two simplifications here. Compute and communication don't slow each other down. And under ZeRO-1, the gather of the updated weights hides with the rest, although it comes after the update and could only hide behind the next forward pass.)
 #
 # Is there more to gain? Ask your planner what unlimited memory would buy:
 
@@ -617,11 +617,11 @@ seconds = best_of(overlapping, unlimited)
 
 # %% unlimited-read [markdown]
 # There it is again, the price of memory: with unlimited memory, the best step would take 17.2 s instead of 18.8 s.
-# That plan has no stages, so no device ever waits for another stage, and two devices hold a whole replica. But each of them would need 1,540 GB.
+# That plan has no stages, so nothing waits for another stage, and a whole replica sits on two devices. But each of them would need 1,540 GB.
 #
 # ## Must a device hold whole weights?
 #
-# Replicas have more in common than the optimizer state. They also hold the same weights, and after the all-reduce the same gradients. **FSDP**, which is ZeRO-3, divides these as well.
+# Replicas share more than the optimizer state. They also hold the same weights and, after the all-reduce, the same gradients. **FSDP**, which is ZeRO-3, divides these as well.
 # (We leave out ZeRO-2, which divides the gradients but not the weights.)
 # A device then holds only two blocks whole: the one it is computing, and the next one, which it is gathering:
 
@@ -645,7 +645,7 @@ def state_held(network, plan):
 
 
 # %% fsdp-bars-text [markdown]
-# What does that save? Here is a replica on two devices again, with selective recomputation and one example at a time, under ZeRO-1 and under FSDP:
+# What does that save? Here is a replica on two devices again, now with selective recomputation and one example at a time. Compare ZeRO-1 and FSDP:
 
 # %% fsdp-bars tags=["modelled"]
 two_devices = Plan(
@@ -666,8 +666,7 @@ plans_against_memory(rows, A100.memory)
 # The weights and gradients on a device shrink from 292 GB to 4 GB. Suddenly this plan fits, with almost 30 GB to spare! There must be a catch.
 
 # %% fsdp-text [markdown]
-# A device without weights has to fetch them. In *every* micro-batch it gathers those of each block twice, once forward and once backward, and a reduce-scatter adds up the gradients. Each of the three takes half as long as an all-reduce of the same bytes.
-# With overlap all three can hide, behind the forward and backward pass. In return, nothing is left to add up at the end of a step.
+# A device without weights has to fetch them. In *every* micro-batch it gathers those of each block twice, once forward and once backward, and a reduce-scatter adds up the gradients. Each of these three takes half as long as an all-reduce of the same bytes. With overlap, all can hide behind the forward and backward pass. In return, the end of a step has nothing left to add up.
 
 
 # %% fsdp
@@ -686,7 +685,7 @@ def gather_seconds(network, machine, plan):
 
 
 # %% fsdp-parts-text [markdown]
-# Every micro-batch now takes these seconds, too, and the all-reduce at the end of a step is gone:
+# These seconds are added to every micro-batch, and the all-reduce at the end of a step is gone:
 
 
 # %% fsdp-parts
@@ -733,7 +732,7 @@ with_fsdp = with_each(with_every_zero, "overlap", [True])
 best_seconds["FSDP"] = best_of(with_fsdp, A100)
 
 # %% fsdp-best-read [markdown]
-# Now it is the plan with FSDP. 17.6 s, and the pipeline is gone! It splits each weight between two devices, and each half over 768 replicas.
+# Now it is the plan with FSDP. 17.6 s, and the pipeline is gone! Each weight is split between two devices, and each half over 768 replicas.
 #
 # Here is the whole way from the first planner to this plan:
 
@@ -746,7 +745,7 @@ ladder(list(best_seconds.items()))
 # ## Which technique saves most?
 #
 # The picture says stages: 18.4 s, and nothing else comes near. But something is odd. The last plan has no stages!
-# If they saved so much, why can your planner do without them? Perhaps coming first helped: there was most to save then. So let's change the order, and allow stages last.
+# If they saved so much, why can your planner do without them? Perhaps it helped to come first, with most left to save. So let's change the order, and allow stages last.
 
 # %% predict-order [markdown]
 # A planner has to train 145.6 billion parameters on 1,536 A100s of 80 GB, at first with tensor and data parallelism alone. In its best plan, a replica has 48 devices.
@@ -795,8 +794,7 @@ ladder(list(other.items()))
 # Stages save nothing at all now. *What one technique has already saved, the next can't save again.* So a list of what each technique saves says little unless it gives the order.
 # And some techniques save only together: without overlap, your planner didn't choose FSDP at all.
 #
-# Recomputation alone saves nothing either. On 32 devices instead of 48, a replica's weights, gradients and optimizer state take 73 of 80 GB.
-# Only full recomputation squeezes the activations into the other 7 GB, and it costs more time than the smaller replica saves.
+# Recomputation alone saves nothing either. On 32 devices instead of 48, a replica's weights, gradients and optimizer state take 73 of 80 GB. Only full recomputation fits the activations into 7 GB, and it costs more time than the smaller replica saves.
 #
 # ## So must memory cost time?
 #
@@ -817,8 +815,8 @@ for gigabytes in [40, 60, 80, 120, 250]:
 # But look at the "if". The communication of the best plan takes just as long as the compute that hides it. With links half as fast between the nodes, a step would take 30.4 s, as {lesson:which_plan} shows.
 # And in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as the formula says. This plan gathers its weights over 192 nodes.
 #
-# **Exercise.** How little memory will do? Write `smallest_memory(plans, seconds)`. It returns the fewest gigabytes with which each of these A100s can take a step of `large` in at most `seconds`.
-# (Assume that some plan is fast enough.) Then try it: how much does a step of 20 s need with `plans`, and how much with `with_fsdp`?
+# **Exercise.** How little memory will do? Write `smallest_memory(plans, seconds)`. It returns the fewest gigabytes that an A100 needs if a step of `large` may take `seconds` at most.
+# (Assume that some plan is fast enough.) Then try it: how much does a step of 20 s need with `plans`, and with `with_fsdp`?
 
 
 # %% exercise-smallest
@@ -847,7 +845,7 @@ check("memory_and_time-smallest", smallest_memory)
 # ## Takeaways
 #
 # - Make room first. Where memory is short, more devices must share a replica, and they communicate more. So saving memory can save time.
-# - ZeRO-1 sends no more bytes than plain data parallelism, and selective recomputation adds hardly any FLOPs. FSDP frees the most, but communicates in every micro-batch, and that has to hide behind compute.
+# - ZeRO-1 sends no more bytes than plain data parallelism, and selective recomputation adds hardly any FLOPs. FSDP frees the most, but communicates in every micro-batch, which has to hide behind compute.
 # - What one technique has already saved, the next can't save again. And some save only together, as FSDP does with overlap.
 #
 # Puzzle 14 on the page *Puzzles* is about ZeRO.

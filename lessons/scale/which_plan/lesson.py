@@ -7,8 +7,7 @@
 # Would you rent 1,536 devices on the strength of that? We know of nobody who has measured this plan.
 # And if your planner is wrong, you'll find out with 1,536 devices running, and every one of them on your bill.
 #
-# So before you rent, check the planner against the closest thing to your plan that *was* measured.
-# Then use what you learned: on the 4,096 H100s of {lesson:whole_game}'s open question, and on 64 H100s, which you might really rent.
+# So before you rent, check the planner against the closest thing to your plan that *was* measured. Then use what you learned: on 4,096 H100s, the open question of {lesson:whole_game}, and on 64, which you might really rent.
 # *Which plan would you run today, and what would you measure first?*
 #
 # **After this lesson you can**
@@ -407,7 +406,7 @@ measured = {384: 81.6, 768: 66.8, 1536: 66.8}
 reveal("which_plan-fsdp", measured[1536])
 
 # %% fsdp-published-text [markdown]
-# Here are the published times beside those of your planner. In these runs, each device took its share of the batch as a single micro-batch, and recomputed every block:
+# Here are the published times beside those of your planner. In these runs, each device took its whole share of the batch at once, and recomputed every block:
 
 # %% fsdp-published tags=["modelled"]
 from lessons.scale.which_plan.pictures import times_over_devices
@@ -439,9 +438,9 @@ times_over_devices(lines)
 
 # %% fsdp-published-read [markdown]
 # On 384 devices your planner is off by 11 %. On 1,536 it is wrong by a factor of almost four!
-# And it can be done faster: with tensor parallelism and stages, the same paper measured 20.8 s for this network on 1,536 A100s.
+# And these devices can do better: with tensor parallelism and stages, the same paper measured 20.8 s for this network.
 #
-# Where did the time go? Hardly into compute, which shrinks as devices are added. So subtract the compute from the published times, and compare what is left with the planner's formula for communication:
+# Where did the time go? Not into compute, since that shrinks as you add devices. So subtract the compute from the published times, and compare what is left with the planner's formula for communication:
 
 # %% fsdp-where tags=["modelled"]
 print("devices    compute    formula    left for communication")
@@ -456,12 +455,12 @@ for devices, published in measured.items():
     print(f"{devices:7} {times}")
 
 # %% fsdp-where-read [markdown]
-# The formula says 9 s each time, since a device gathers the same weights, however many devices there are. If nothing was hidden, that is about right for 384 devices. But 768 devices took 30.6 s, more than three times that, and 1,536 took 48.7 s, more than five times. If anything was hidden, it took even longer.
+# The formula says 9 s each time, since a device gathers the same weights, however many devices there are. For 384 devices that is about right, if nothing was hidden. But 768 devices took 30.6 s, more than three times that, and 1,536 took 48.7 s, more than five times. And whatever was hidden comes on top.
 #
-# So it looks as if gathers over many nodes are far slower than the formula says. You have seen that before: in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as the formula. But it needn't always be so. In a later FSDP run on 64 nodes of H100s, the explorer's estimate was right.
+# So it looks as if gathers over many nodes are far slower than the formula says. You have seen that before: in {lesson:how_long}, an all-reduce over 64 nodes took almost six times as long as the formula. Not always, though: for a later FSDP run on 64 nodes of H100s, the explorer's estimate was right.
 #
-# Your offer gathers over 192 nodes, too, and its communication takes just as long as the compute that hides it. So it has nothing to spare.
-# Compare it with the best plan without FSDP, at 18.8 s. Its replicas exchange gradients and weights only once a step. What if the links between nodes are slower than the planner believes?
+# The offer gathers over 192 nodes, too, and its communication takes just as long as the compute that hides it. So it has no time to spare.
+# Compare the best plan without FSDP, at 18.8 s, whose replicas exchange gradients and weights only once a step. What if the links between nodes are slower than the planner believes?
 
 # %% slower tags=["modelled"]
 with_stages = Plan(
@@ -485,10 +484,10 @@ for factor in [1, 1.2, 2, 5]:
     print(f"{factor:3} times {times}")
 
 # %% slower-read [markdown]
-# If the links take only a fifth longer than the planner believes, the offer has already lost. With the factor of five that we have just found, a step takes 70 s. The plan with stages takes 23 s.
+# If the links are only a fifth slower than the planner believes, the offer has already lost. With the factor of five that we have just found, a step takes 70 s. The plan with stages takes 23 s.
 #
 # So don't rent 1,536 devices for FSDP before you have measured gathers over many nodes, with `nccl-tests` ({lesson:all_reduce}).
-# Stages and tensor parallelism *have* been measured on as many devices: those were the 20.8 s above.
+# Stages with tensor parallelism *have* been measured on that many: that was the 20.8 s above.
 
 # %% note-hsdp [markdown]
 # Is there nothing between FSDP over all devices and no FSDP?
@@ -505,7 +504,7 @@ for factor in [1, 1.2, 2, 5]:
 # %% explorer-text [markdown]
 # ## Back to 4,096 devices
 #
-# {Lesson:whole_game} left you with a question. With a batch of 512 examples, the best plan for 4,096 H100s reaches only 30 % of their peak. With 4,096 examples, another wins, with 45 %. Why?
+# {Lesson:whole_game} left you with a question. With a batch of 512 examples, the best plan for 4,096 H100s reaches only 30 % of their peak. With 4,096, another plan wins, with 45 %. Why?
 #
 # Here is the explorer once more, with the largest network and every technique allowed:
 
@@ -532,11 +531,11 @@ from lessons.scale.which_plan.explorer_plans import four_plans
 four_plans()
 
 # %% peak-read [markdown]
-# Compare plans 1 and 2. With eight times as many examples, the devices compute for eight times as long. But they still add up gradients only once a step, and the last backward pass, now of two examples, hides more of it.
+# Compare plans 1 and 2. With eight times as many examples, the devices compute for eight times as long. But they still add up gradients only once a step, and the last backward pass now has two examples, so it hides more.
 # So communication over `batch` shrinks from 20 % of the step to 2 %, and waiting in the bubble from 6 % to 2 %. The devices reach 40 % of their peak.
 #
-# What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has four devices along `model` instead of eight, and its replicas take half as many examples, so this share falls to 7 %.
-# A replica needs only half as many devices, and ZeRO-1 makes the plan fit. The devices reach 43 %.
+# What remains is mostly all-reduces over `model`: 15 % of the step. Plan 3 has four devices along `model` instead of eight, and half as many examples in each replica. So this share falls to 7 %.
+# A replica needs only half as many devices, and with ZeRO-1 it still fits. The devices reach 43 %.
 #
 # With 512 examples, plan 3 would be bad. Each of its 128 replicas would get only four, and four micro-batches can't be interleaved over eight stages ({lesson:stages}). So the stages would wait for most of the step.
 #
@@ -582,9 +581,9 @@ print(f"{fast_seconds:.1f} s")
 # FSDP again, over all 64 devices, with selective recomputation: no tensor parallelism, no stages.
 #
 # Can you believe the 14.1 s? This time there are only eight nodes. Two published FSDP runs on eight nodes of A100s were even faster than the explorer says (page *How good is the model?*).
-# But their gathers could each hide behind the compute of 8,192 tokens or more. Yours have 4,096.
+# But each of their gathers could hide behind 8,192 tokens of compute or more. Yours has 4,096.
 #
-# And the planner assumes that your links between nodes carry 50 GB/s for each device. They may carry only a quarter of that, if other jobs use the same network or if several devices share one adapter.
+# And the planner assumes that your links between nodes carry 50 GB/s for each device. If other jobs use the network, or several devices share an adapter, they may carry only a quarter of that.
 # Does FSDP remain the best plan then? And how much does the answer depend on the one number that we fitted, 52 % of the peak?
 
 # %% border tags=["modelled"]
@@ -602,7 +601,7 @@ for gigabytes in [50, 20, 15, 12.5, 10]:
     print(line)
 
 # %% border-read [markdown]
-# With 20 GB/s and more, FSDP is the best plan. With 10 GB/s, a plan with stages and ZeRO-1 is. In between, it depends on how fast your devices really compute: the faster they are, the less can hide.
+# With 20 GB/s and more, FSDP is the best plan. With 10 GB/s, a plan with stages and ZeRO-1 is. In between, it depends on how fast your devices really compute: the faster they do, the less can hide.
 #
 # So measure your links before you choose. But what if you must choose before you can measure?
 # Suppose that your links turn out to carry either 50 GB/s or 12.5 GB/s. Here is the best plan for the slow ones:
@@ -615,7 +614,7 @@ show(slow_best)
 print(f"{slow_seconds:.1f} s")
 
 # %% slow-read [markdown]
-# Quite a different plan: two stages, tensor parallelism of two, and ZeRO-1. What does a wrong guess cost? Here are both plans on both links:
+# A very different plan: two stages, tensor parallelism of two, and ZeRO-1. What does a wrong guess cost? Here are both plans on both links:
 
 
 # %% worlds tags=["modelled"]
@@ -632,7 +631,7 @@ on_both("best on slow links", slow_best)
 # %% worlds-read [markdown]
 # Suppose that you count on fast links, and they are slow. A step then takes 18.3 s, where the right plan takes 15.5 s: your guess costs you almost 3 s.
 # If you count on slow links and get fast ones, it costs less than 1 s.
-# A plan's *regret* is how much longer it takes than the best plan on those links.
+# A plan's *regret* is how much longer it takes on some links than the best one.
 #
 # In the next picture, each point is a plan that fits. Further right means slower on fast links; higher means slower on slow links.
 # The gray lines are the best times, so a plan's regrets are its distances from the two lines:
@@ -651,7 +650,7 @@ plans_on_both_links(points)
 # No plan lies in the lower left corner, where the two lines cross: none is the best on both kinds of links.
 # FSDP is ahead on fast links and falls behind on slow ones. But some plans with ZeRO-1 lie close to both lines.
 #
-# If you don't know which links you'll get, look at the larger of a plan's two regrets, its *largest regret*. The cautious choice is the plan with the smallest one. This rule is called *minimax regret*.
+# If you don't know which links you'll get, look at the larger of a plan's two regrets, its *largest regret*. The cautious choice is the plan where it is smallest. This rule is called *minimax regret*.
 #
 # **Exercise.** Write `largest_regret(plan)`. On the fast links of `H100`, the best plan takes `fast_seconds`; on the slow links of `slow`, the best plan takes `slow_seconds`.
 # Work out how many seconds slower `plan` is on each of the two, and return the larger number.
@@ -702,12 +701,12 @@ show(cautious_fsdp)
 print(f"largest regret: {regret:.2f} s")
 
 # %% answer [markdown]
-# Yes: with tensor parallelism of two, the largest regret is 1.18 s. The smallest of all is 0.78 s, and your planner can't tell those apart, either.
+# Yes: with tensor parallelism of two, the largest regret is 1.18 s. The smallest is 0.78 s, and your planner can't tell these two apart, either.
 # Only a measurement can tell whether one of the eleven beats FSDP on *your* links.
 #
 # ## Does it really fit?
 #
-# Before we answer, one more doubt. The planner counts 2 bytes for each gradient. But many libraries add up gradients in float32, which takes 4 (and more time: we ignore that). Which of the eleven plans still fit then?
+# Before we answer, one more doubt. The planner counts 2 bytes for each gradient. But many libraries add up gradients in float32, which takes 4 (and more time: ignored here). Which of the eleven plans still fit then?
 
 
 # %% float32 tags=["modelled"]
@@ -731,7 +730,7 @@ for plan in [cautious_fsdp, fast_best]:
 # %% float32-read [markdown]
 # Only five of them fit into 80 GB, all with two stages, tensor parallelism of two and one example at a time. We choose among these: the one without chunks leaves the most room.
 #
-# The cautious plan with FSDP doesn't fit, either. FSDP over all 64 devices does, but that may cost you almost 3 s. So that decides it. Does the plan of 18.8 s for 1,536 A100s still fit?
+# The cautious plan with FSDP doesn't fit, either. FSDP over all 64 devices does, but that may cost you almost 3 s. So stages win. Does the plan of 18.8 s for 1,536 A100s still fit?
 
 # %% float32-large tags=["modelled"]
 print(f"{with_float32(large, with_stages) / 1e9:.1f} GB")
@@ -747,7 +746,7 @@ for seconds, plan in ranked(large, A100, large_plans):
         break
 
 # %% answers [markdown]
-# No, it needs 91.6 GB. The best with ZeRO-1 that fits has eight stages, and takes 0.4 s longer. That makes 14 days for the 300 billion tokens, where the offer promised 13. (Plan 3 for the 4,096 H100s fits: its gradients would take 10 GB more than the 55 GB of the table.)
+# No, it needs 91.6 GB. The best ZeRO-1 plan that fits has eight stages, and takes 0.4 s longer. That makes 14 days for the 300 billion tokens, where the offer promised 13. (Plan 3 for the 4,096 H100s fits: float32 gradients add 10 GB to the 55 GB of the table.)
 #
 # So here are our answers:
 #
@@ -775,7 +774,7 @@ for seconds, plan in ranked(large, A100, large_plans):
 # %% takeaways [markdown]
 # ## Takeaways
 #
-# - Trust a planner only where measurements have agreed with it. Fitted to one run of a paper, ours was at most about a quarter off on the nine others. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
+# - Trust a planner only where measurements have agreed with it. Ours was fitted to one run of a paper, and at most about a quarter off on the rest. For FSDP on 1,536 devices, it was wrong by a factor of almost four.
 # - A larger batch uses many devices better: they compute longer between two exchanges of gradients, and replicas can be smaller.
 # - Don't ask for the fastest plan, but for one whose largest regret is small. When two plans differ by less than the planner's error, look at what the good ones have in common, and measure.
 #
@@ -788,7 +787,7 @@ for seconds, plan in ranked(large, A100, large_plans):
 # You recognized it because you could compare it with three others. If it had been the only run, you might not have known.
 #
 # Comparing is what you have done ever since. You compared eight devices with one, your own optimizer with one that you could trust, and a restored run with one that never stopped.
-# In this lesson there were no devices at all, so you compared a planner with runs that others had published. That told you which of its estimates to believe, and which to measure first.
+# In this lesson there were no devices, so you compared a planner with published runs. That told you which of its estimates to believe, and which to measure first.
 #
 # Now take a model of your own. Train it on one device, and keep the losses. Then split it, and predict what the devices must send each other, and how long a step will take.
 # Where your numbers disagree, you will know how to find out why.

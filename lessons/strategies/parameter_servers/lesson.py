@@ -147,7 +147,7 @@ picture.servers_picture()
 # You know this kind of training from {lesson:strategies}: it is asynchronous. Let's start such a cluster, and have it run a single step.
 #
 # All processes run the same program, and `TF_CONFIG` tells each of them its job. The coordinator is called `chief`, a worker `worker`, and a server `ps`.
-# Only the coordinator runs a training loop. So the program must first keep the workers and servers out of it.
+# Only the coordinator runs a training loop. So the program must first hold back the workers and servers.
 #
 # Every program from here on has to do that. So we write it once, as a function in `roles.py`, and import it.
 # Workers and servers stay in this function and wait for work. Only the coordinator returns from it:
@@ -290,7 +290,7 @@ def train_step():
 # %% schedule-text [markdown]
 # `asynchronous.py` imports this step, schedules it 40 times, and only then waits.
 #
-# What does `schedule` return? It can't be the result of the step, because no worker has run the step yet. It is a `RemoteValue`, which stands for a result that will come. Programmers call such an object a *future*. After `join`, its method `fetch()` gives you the result.
+# What does `schedule` return? It can't be the result of the step, because no worker has run the step yet. It is a `RemoteValue`: a *future*, an object that stands for a result still to come. After `join`, its method `fetch()` gives you the result.
 #
 # The first steps take longer than the others, because TensorFlow traces the step and sends it to each worker. So the program runs four steps to warm up, and then 40 that count:
 
@@ -347,7 +347,7 @@ reveal("parameter_servers-stale", round(lowest))
 picture.weight_picture(done)
 
 # %% stale-text [markdown]
-# The first fall, to about −4, comes from the gradient that worker 1 had been computing for a whole second. It wasn't wrong: it was right for `w` = 8. But `w` isn't 8 any more.
+# The plunge to about −4 comes from the gradient that worker 1 spent a whole second on. It wasn't wrong: it was right for `w` = 8. But `w` isn't 8 any more.
 #
 # After that, worker 0 brings `w` back toward 0. But worker 1 has already pulled the −4, and its next push throws `w` up to about 2. The push after that throws `w` down to about −1.
 # Both workers want to halve `w`. But worker 1 subtracts half of what `w` was a second ago.
@@ -367,8 +367,7 @@ times = about(with_all_reduce / without, 1.2, 8, digits=1)
 print("the all-reduce takes", times, "times as long")
 
 # %% counted-read [markdown]
-# You get a much faster run. Whenever we tried it, worker 1 ran four to eight of the 40 steps, and worker 0 the rest. With an all-reduce, each worker would run twenty, and the 40 gradients would take three to five times as long.
-# In the timelines above it is five and a half, 22 gradients instead of 4. But real pulls and pushes take time, and here all processes share the cores of one machine.
+# You get a much faster run. Whenever we tried it, worker 1 ran four to eight of the 40 steps, and worker 0 the rest. With an all-reduce, each worker would run twenty, and the 40 gradients would take three to five times as long. The timelines above promise a factor of 5.5, 22 gradients instead of 4. But real pulls and pushes take time, and here all processes share the cores of one machine.
 #
 # Now let's look at the price again. How many updates come in while worker 1 computes one gradient? The cell prints the largest staleness of our run, and draws the ideal case, in which pulls and pushes take no time:
 
@@ -380,7 +379,7 @@ picture.staleness_picture()
 # %% staleness-picture-read [markdown]
 # In the ideal case, ten updates come in before worker 1 pushes. In our run there were nearly as many.
 #
-# So worker 1 pushes a gradient for the value that `w` had nearly ten updates ago. Such a gradient is stale, as you saw in {lesson:strategies}.
+# So the gradient that worker 1 pushes is for a `w` nearly ten updates old. Such a gradient is stale, as you saw in {lesson:strategies}.
 # The gradients of worker 0 have a staleness of 0 or 1, because worker 1 pushes at most once while worker 0 computes.
 # The server can't tell a stale gradient from a fresh one, and applies both alike.
 
@@ -424,7 +423,7 @@ for staleness in (0, 1, 3, 7, 15):
     print(f"{staleness:9}  {large:8.2f}  {small:8.2f}")
 
 # %% ages-read [markdown]
-# `w` started at a distance of 8. With the rate 0.5 and a staleness of 3, it ends up further away, at 37.60. With 7 and 15, it is more than a thousand away.
+# `w` started at a distance of 8. With the rate 0.5 and a staleness of 3, it ends up further away, at 37.60. With 7 and 15, it is more than 1,600 away.
 #
 # With the rate 0.1, a staleness of 7 does no harm: the distance is down to 0.12. But with a staleness of 15 it is 8.28, no better than at the start.
 # *The staler the gradients, the smaller the learning rate must be.*
@@ -442,8 +441,8 @@ for staleness in (0, 1, 3, 7, 15):
 # First you need to know how stale your gradients will be. Suppose that you have $n$ workers, all equally fast. While one of them computes a gradient, each of the others pushes about once.
 # So the staleness is about $n-1$: it is 1 with two workers, 7 with eight, and 15 with sixteen.
 #
-# Now the rate. An all-reduce averages $n$ gradients and makes a single update. With parameter servers, the same $n$ gradients make $n$ updates, each about as large as that one, and so move the weights about $n$ times as far. So as a first try, divide the learning rate by $n$.
-# For our `w` and sixteen workers that is 0.5/16, or about 0.03. In the table, the rate 0.1 was too large for a staleness of 15; 0.03 is well below that.
+# Now the rate. An all-reduce averages $n$ gradients and makes a single update. With parameter servers, the same $n$ gradients make $n$ updates of about that size, and so move the weights about $n$ times as far. So as a first try, divide the rate by $n$.
+# For our `w` and sixteen workers that is 0.5/16, or about 0.03. In the table, 0.1 was too large for a staleness of 15; 0.03 is well below 0.1.
 #
 # ## Back to Monday
 #
@@ -475,11 +474,11 @@ picture.monday_picture(too_large, divided)
 # With the rate 0.5, the run is lost after a tenth of a second. All fifteen fast workers have pulled 8, and each of them subtracts 4, so `w` is 8 − 15 · 4 = −52. From there it gets worse and worse. And the slow worker hasn't pushed anything yet!
 #
 # With the rate 0.5/16, `w` is practically 0 before the first second is over. Then the slow worker pushes its gradient of 8, and `w` falls by 8 · 0.5/16 = 0.25. Before the next second is over, the fast workers have brought it back to 0.
-# If every gradient had a staleness of 150, this rate would be too large as well. But only one in 151 does, and the others repair it.
+# If every gradient had a staleness of 150, this rate would be too large as well. But only one in 151 does, and the rest undo it.
 # With an all-reduce, `w` is at 4 after one second, and still at 1 after three.
 #
 # So with the right learning rate, the slow machine neither holds up the others nor does lasting harm.
-# And if all your machines are equally fast? Then use an all-reduce: there, nobody waits for long. With parameter servers, you would pay in stale gradients and gain almost nothing.
+# And if all your machines are equally fast? Then use an all-reduce: nobody waits for long. With parameter servers, you would pay in stale gradients and gain almost nothing.
 
 # %% note-momentum [markdown]
 # What about momentum?
@@ -490,8 +489,7 @@ picture.monday_picture(too_large, divided)
 # %% exercise-epoch-text [markdown]
 # ## A coordinator for a real model
 #
-# Your model has more than one weight. So let's train a small network, 64 → 16 → 4, that sorts noisy patterns into four classes. Its program trains in epochs, and saves a checkpoint after each.
-# It takes five files, which we write one after another. Each imports what it needs from those before it:
+# Your model has more than one weight. So let's train a small network, 64 → 16 → 4, that sorts noisy patterns into four classes. Its program trains in epochs, saves a checkpoint after each, and takes five files. Each imports what it needs from those before it:
 #
 # | file | what is in it |
 # | --- | --- |
@@ -501,7 +499,7 @@ picture.monday_picture(too_large, divided)
 # | `train_step.py` | the step that a worker runs |
 # | `coordinator.py` | the epochs and the checkpoints; this file is started |
 #
-# We begin with `run_epoch.py`. Only the coordinator asks for a checkpoint, but each server writes its own variables into it. So with several machines, the folder of checkpoints must be on a shared file system.
+# We begin with `run_epoch.py`. The coordinator asks for a checkpoint, but each server writes its own variables. So with several machines, the checkpoint folder must be on a shared file system.
 # If steps were still running, a server might save one variable before an update and the next one after it. So there is some waiting after all: the coordinator saves only when all steps of the epoch are done.
 #
 # **Exercise.** Write `run_epoch(coordinator, train_step, iterator, num_steps, save)`.
@@ -538,8 +536,8 @@ run_epoch_file = programs / "run_epoch.py"
 write_own(run_epoch_file, "parameter_servers-epoch", run_epoch)
 
 # %% coordinator-start-why [markdown]
-# The second file, `coordinator_start.py`, is folded, because most of it isn't new: the options, the roles, and the noisy patterns `x` and `y`.
-# Only `strategy_with_time_limit` is new. A `ParameterServerStrategy` waits until all processes have started, however long that takes. This function makes it, and ends the program if it's still waiting after five minutes:
+# The second file, `coordinator_start.py`, is folded, because most of it is familiar: options, roles, and the noisy patterns `x` and `y`.
+# Only `strategy_with_time_limit` is new. A `ParameterServerStrategy` waits until all processes have started, however long that takes. This function makes one, and ends the program if that takes more than five minutes:
 
 # %% coordinator-start tags=["known"]
 # %%writefile parameter_servers_programs/coordinator_start.py
@@ -676,11 +674,11 @@ def train_step(iterator):
 # - In `loss_of`, `tf.convert_to_tensor(W1)` pulls. It fetches both shards from their servers, and joins them into one matrix.
 # - In `train_step`, `shard.assign_sub` pushes. The tape follows the matrix back to its shards, and computes a gradient for each of them. So a server gets only the gradient of its own shard.
 #
-# However many servers there are, in each step a worker pulls all of `W1`. So the servers can store a matrix too large for one device, but a worker can't compute with it this way.
+# However many servers there are, in each step a worker pulls all of `W1`. So the servers can store a matrix too large for one device, but no worker can compute with it this way.
 # A table of embeddings is different: `tf.nn.embedding_lookup` pulls only the rows that the batch needs, however large the table is. Parameter servers are at their best with such tables.
 #
 # The last file, `coordinator.py`, has the loop. For each epoch it calls your `run_epoch`, which saves at the end.
-# The loop also gives every worker its own iterator: `create_per_worker_dataset(batches)` makes the dataset of `batches` on each worker. So each worker goes through *all* the examples, in its own order. The workers don't divide up the examples, so an epoch isn't one pass over the data. Ours is simply five steps.
+# The loop also gives every worker its own iterator: `create_per_worker_dataset(batches)` makes the dataset of `batches` on each worker. So each worker goes through *all* the examples, in its own order: they aren't divided up, and an epoch isn't one pass over the data. Ours is simply five steps.
 
 # %% coordinator
 # %%writefile parameter_servers_programs/coordinator.py
@@ -751,7 +749,7 @@ print_epochs(report["chief 0"])
 # %% note-optimizer [markdown]
 # Can our step use an optimizer of Keras?
 #
-# Yes, and then it keeps the moments of each shard on the shard's server. But the step has to go through `strategy.run`:
+# Yes, and it keeps the moments of each shard on that shard's server. But the step has to go through `strategy.run`:
 #
 # ```python
 # with strategy.scope():
@@ -792,7 +790,7 @@ print_epochs(report["chief 0"])
 # Now there are workers and servers. We'll kill a server first and then a worker, each while steps are running.
 #
 # To catch a worker in the middle of a step, we need steps that take a while. And the workers must say when they begin a step, and when they are done.
-# So `slow.py`, in the folded cell, is `coordinator.py` with another step. It prints a line, waits with `slowly`, runs the old step, and prints another line. Again, this takes worker 0 a tenth of a second, and worker 1 a whole second:
+# So `slow.py`, in the folded cell, is `coordinator.py` with another step. That step prints a line, waits with `slowly`, runs the old step, and prints a line. Again, worker 0 waits a tenth of a second, and worker 1 a whole second:
 
 # %% slow-step tags=["known"]
 # %%writefile parameter_servers_programs/slow.py
@@ -849,7 +847,7 @@ for task in without_server_1.tasks:
 # So when you lose a server, your training run ends. The same holds when you lose the coordinator, which runs the loop.
 #
 # But the checkpoint of epoch 1 was left. So we restarted server 1 and the coordinator, and the run resumed from this checkpoint.
-# Why the server first? A worker that finds a server gone waits a moment before it tries again. A step that it gets in that moment fails, although the server is back, and the coordinator ends again. If so, restart the coordinator once more.
+# Why the server first? A worker that finds a server gone waits a moment before it tries again, and any step that it gets in that moment fails, even if the server is back. Then the coordinator ends again, and you restart it once more.
 #
 # The coordinator printed epoch 1 before the kill, and epoch 2 after its restart:
 
@@ -866,7 +864,7 @@ for task in ("worker 0", "worker 1"):
 print("steps done in epoch 2:", about(steps, 6, 9, digits=1))
 
 # %% again-steps-read [markdown]
-# They finished more than five. The extra steps were from before the kill, and all their changes were lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was lost as well: the new coordinator made new variables there, and restored the checkpoint into them.
+# They finished more than five. The extra steps were done before the kill, and all their changes were lost. What they had pushed to server 1 went down with it. What they had pushed to server 0 was lost as well: the new coordinator made new variables there, and restored the checkpoint into them.
 # So we lost the part of epoch 2 that was done before the kill, and nothing else.
 
 # %% note-restarts [markdown]
@@ -916,9 +914,9 @@ for task in ("worker 0", "worker 1"):
     print(f"{task}  {begun:5}  {finished:4}")
 
 # %% ended-read [markdown]
-# Worker 1 began one step and never finished it. Worker 0 finished all five, among them the one that worker 1 had begun. So losing a worker costs the time of one step, but no update.
+# Worker 1 began one step and never finished it. Worker 0 finished all five, including the one that worker 1 had begun. So losing a worker costs the time of one step, but no update.
 #
-# On rare occasions, a step counts twice. Suppose that a worker dies right after it has pushed its gradient, or part of it. Then the coordinator has no result of this step, and gives it to another worker, which pushes a second time.
+# On rare occasions, a step counts twice. Suppose that a worker dies right after it has pushed its gradient, or part of it. Then the coordinator gets no result for it, and gives it to another worker, which pushes a second time.
 # In our run this couldn't happen, because we killed worker 1 before it pushed.
 
 # %% note-twice [markdown]
@@ -928,7 +926,7 @@ for task in ("worker 0", "worker 1"):
 #
 # A worker that is stuck, but not dead, keeps its step: its connection still stands, so the coordinator doesn't give the step to another. The epoch waits until the worker goes on, or until you kill it.
 #
-# If *all* workers are gone, the coordinator waits until all of them are back. With one of them alone it doesn't go on.
+# If *all* workers are gone, the coordinator waits until every one of them is back; one alone isn't enough.
 
 # %% note-evaluator [markdown]
 # Who evaluates the model while it is training?
@@ -947,7 +945,7 @@ for task in ("worker 0", "worker 1"):
 #     time.sleep(1)
 # ```
 #
-# `evaluate` and `last_epoch` are yours. Make `checkpoint` from variables that aren't split: a checkpoint of split variables can be restored into them.
+# `evaluate` and `last_epoch` are yours. Make `checkpoint` from variables that aren't split: it can restore what was saved from split ones.
 
 # %% keras-text [markdown]
 # ## Can Keras use parameter servers?
@@ -961,12 +959,12 @@ support = measured.load("strategies-support").support
 measured.table({"parameter_server": support["parameter_server"]})
 
 # %% keras-read [markdown]
-# With Keras 3, `fit` ends with an error. With tf_keras, which is Keras 2, `fit` trains asynchronously. A custom loop works with both, and equals one device if only one step runs at a time.
+# With Keras 3, `fit` ends with an error. With tf_keras, which is Keras 2, `fit` trains asynchronously. A custom loop works with both, and matches one device if only one step runs at once.
 
 # %% note-keras [markdown]
 # How was this measured? And can variables of a Keras model be split?
 #
-# No two asynchronous runs are alike, so you can't compare them with one device. For the two columns of the custom loop, we therefore trained synchronously: we scheduled one step, waited with `coordinator.join()`, and only then scheduled the next. That way no gradient is stale, but only one worker is ever busy.
+# No two asynchronous runs are alike, so none can be compared with one device. For the two columns of the custom loop, we therefore trained synchronously: we scheduled one step, waited with `coordinator.join()`, and only then scheduled the next. That way no gradient is stale, but only one worker is ever busy.
 #
 # The variables of a Keras 3 model can't be split. With a partitioner, the first step that uses its layers ends with `AttributeError: 'ShardedVariable' object has no attribute 'handle'`.
 # To split a variable, make it a `tf.Variable`, as above, or take the layers of tf_keras.
