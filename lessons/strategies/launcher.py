@@ -147,7 +147,7 @@ class Cluster:
             self._guarded[task].terminate()
 
     def restart(self, task: str) -> None:
-        """Starts a task again, at its address, after killing it; returns when a server listens."""
+        """Starts a task again, at its address, after killing it; returns when a server answers workers."""
         self.kill(task)
         self._num_read[task] = len(self._lines(task))
         self._start(task)
@@ -185,8 +185,9 @@ class Cluster:
         stdout, stderr = self._files(task)
         command = self._commands[task]
         with contextlib.suppress(OSError):  # not a file: Python will say so
-            if self._forks and "import tensorflow" in Path(command[1]).read_text():
-                command = ["--fork", processes.forks(), *command[1:]] if processes.forks() else command
+            imports_it = self._forks and "import tensorflow" in Path(command[1]).read_text()
+            if imports_it and (address := processes.forks()):
+                command = ["--fork", address, *command[1:]]
         with stdout.open("ab") as out, stderr.open("ab") as log:
             self._guarded[task] = processes.guarded(command, out, log, self._environments[task])
 
