@@ -9,6 +9,7 @@ const NAMES = /[,、，（）]\s*|\s+(?:and|\/)\s+|と(?=[\p{Script=Han}\p{Scrip
 const LONG_END = /(?<=[ァ-ヺ][ァ-ヺー]*[ァ-ヺ])ー(?![ァ-ヺー])/gu; // メモリー is メモリ to many, サーバー is サーバ
 const ENOUGH = 0.6;
 const MOST_WORDS = 20; // of a pasted error the first
+const RAREST = 8; // of these, as the browser takes 5 ms for each page that holds a word
 const COMMON = 3; // so that one word that a single page holds does not outweigh all others
 const IN_TITLE = 1.5; // as much as this counts a word that the section's title holds
 const ALL_IN_TITLE = 2; // and a section whose title holds all that is asked for
@@ -42,8 +43,9 @@ export function words(query, language) {
 
 async function pagesWithAnyWord(index, query, asked) {
   const pages = new Map();
-  for (const word of asked) {
-    const results = await holding(index, word);
+  const held = await Promise.all(asked.map(async (word) => ({ word, results: await holding(index, word) })));
+  const rarest = held.filter(({ results }) => results.length).sort((one, other) => one.results.length - other.results.length);
+  for (const { word, results } of rarest.slice(0, RAREST)) {
     const weight = 1 / (COMMON + results.length); // a rare word says more
     for (const result of results) {
       const data = await result.data();

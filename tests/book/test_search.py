@@ -20,7 +20,7 @@ def test_what_users_type_leads_to_an_answer_among_the_first_three(page, address,
     for query, answers in {**QUERIES["errors"], **QUERIES["words"][language]}.items():
         field.fill("")  # which empties the results at once
         field.fill(query)
-        results.first.wait_for()
+        page.wait_for_function("document.querySelector('article .search-results a')")  # asks at every frame
         links = [result.get_attribute("href").split(f"/{language}/")[1] for result in results.all()[:3]]
         found = {name for link in links for name in (link.replace(".html", ""), link.split(".html")[0])}
         if not found & set(answers):

@@ -81,7 +81,7 @@ GRAVE = {
     "names",
     [
         pytest.param(
-            [*GRAVE.values(), *random.Random(0).sample(list(FEATURES), 40)], marks=pytest.mark.drill
+            [*GRAVE.values(), *random.Random(0).sample(list(FEATURES), 20)], marks=pytest.mark.drill
         ),
         pytest.param(list(FEATURES), marks=pytest.mark.drill_all),
     ],
