@@ -49,19 +49,6 @@ def fault(error: BaseException) -> str:
     return _("It raised `{what}`.", what=what)
 
 
-def is_stub(function: object) -> bool:
-    """Returns whether a function holds nothing but the `...` that the notebook came with.
-
-    Only for functions that return nothing: one that is asked for a value says so by giving none.
-    """
-
-    def stub() -> None: ...
-
-    code = getattr(function, "__code__", None)
-    empty = stub.__code__
-    return code is not None and (code.co_code, code.co_consts) == (empty.co_code, empty.co_consts)
-
-
 def stumbled_over_a_stub(error: BaseException) -> bool:
     """Returns whether Python or TensorFlow could not work with a `...` that the notebook came with."""
     return _STUB.search(str(error)) is not None

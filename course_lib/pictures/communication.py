@@ -70,20 +70,6 @@ def _explanation_figure(explanation: Explanation) -> Figure:
     )
 
 
-def step_rows(communication: Communication) -> list[Row]:
-    """Returns the predicted steps."""
-    return [
-        Row(
-            words.step_title(at, step),
-            change_drawing(step),
-            [collective_drawing(step.collective)],
-            words.collective_text(step.collective),
-            [words.reason(step)],
-        )
-        for at, step in enumerate(communication.steps, start=1)
-    ]
-
-
 def pair_rows(explanation: Explanation) -> list[Row]:
     """Returns the steps, each with its predicted and its observed collective; then what ran besides."""
     return [_pair_row(at, pair) for at, pair in enumerate(explanation.pairs, start=1)]

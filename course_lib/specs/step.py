@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from course_lib.i18n import _
-from course_lib.specs.architecture import Architecture
 from course_lib.specs.collectives import Collective, Kind
-from course_lib.specs.plan import BATCH, Plan
 from course_lib.specs.sharding import Sharding
 
 
@@ -49,25 +47,6 @@ class Event:
     def is_sum(self) -> bool:
         """Whether the exchange adds what the devices have."""
         return self.collective is not None and self.collective.kind is Kind.ALL_REDUCE
-
-
-def network_step(network: Architecture, plan: Plan, batch_size: int) -> list[Event]:
-    """Returns the exchanges of a step of any network that is declared by its axes, each block once.
-
-    Raises:
-        CourseError: as `Architecture.exchanges`.
-    """
-    held = plan.shardings(network.tensors, {**network.sizes, BATCH: batch_size})
-    return [
-        Event(
-            Phase.BACKWARD if each.is_gradient else Phase.FORWARD,
-            gradient_of(each.tensor) if each.is_gradient else each.tensor,
-            held[each.tensor],
-            held[each.tensor],
-            each.collective,
-        )
-        for each in network.exchanges(plan, batch_size)
-    ]
 
 
 def gradient_of(name: str) -> str:

@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 
 from course_lib.specs.architecture import Architecture, Zero
-from course_lib.specs.machines import Cluster
 from lessons.scale.cost import MIXED, STAGE, Recompute, Ways
+from lessons.scale.machines import Cluster
 from lessons.scale.networks import CLUSTERS, transformer
 from lessons.scale.planner import Planned, Ranking, rankings, transformer_ways
 from lessons.scale.published import EFFICIENCY

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from course_lib.specs.architecture import Architecture, Sum, Zero
 from course_lib.specs.collectives import Kind
-from course_lib.specs.machines import Cluster, Number, group_seconds, group_sizes
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Axes, Plan
+from lessons.scale.machines import Cluster, Number, group_seconds, group_sizes
 
 STAGE = "stage"  # the outermost mesh dimension, where there is one
 

@@ -9,7 +9,6 @@ from course_lib.pictures import shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.text import marked
-from course_lib.specs.machines import Cluster, group_sizes
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH
 from course_lib.widgets import controls, pieces
@@ -17,6 +16,7 @@ from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Group, Slider, State, Switch, numbers
 from lessons.scale.best_plans import NETWORKS, TECHNIQUES, Best, Choice, best_plans
 from lessons.scale.cost import STAGE, Training
+from lessons.scale.machines import Cluster, group_sizes
 from lessons.scale.networks import CLUSTERS
 from lessons.scale.plan_bars import HEIGHT, KINDS, WIDTH, colour_key, parts_bar, size_text, time_text, words
 from lessons.scale.planner import Planned

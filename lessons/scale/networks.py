@@ -8,8 +8,9 @@ from dataclasses import replace
 from functools import cache
 
 from course_lib.specs.architecture import Architecture, Sum
-from course_lib.specs.machines import Cluster, Device, Link
-from course_lib.specs.plan import BATCH, Axes
+from course_lib.specs.plan import BATCH, Axes, Plan
+from course_lib.specs.step import Event, Phase, gradient_of
+from lessons.scale.machines import Cluster, Device, Link
 
 TOKENS = (BATCH, "sequence")  # the axes of what there is one of for each token
 _VALUES, _SCORES = (*TOKENS, "features"), (BATCH, "heads", "sequence", "keys")
@@ -148,6 +149,25 @@ def classifier(*layers: int) -> Architecture:
         sums=(*sums, *ends, Sum("loss", (), ("losses",))),
         sizes=dict(zip(names, layers, strict=True)),
     )
+
+
+def network_step(network: Architecture, plan: Plan, batch_size: int) -> list[Event]:
+    """Returns the exchanges of a step of any network that is declared by its axes, each block once.
+
+    Raises:
+        CourseError: as `Architecture.exchanges`.
+    """
+    held = plan.shardings(network.tensors, {**network.sizes, BATCH: batch_size})
+    return [
+        Event(
+            Phase.BACKWARD if each.is_gradient else Phase.FORWARD,
+            gradient_of(each.tensor) if each.is_gradient else each.tensor,
+            held[each.tensor],
+            held[each.tensor],
+            each.collective,
+        )
+        for each in network.exchanges(plan, batch_size)
+    ]
 
 
 _NCCL = "https://github.com/NVIDIA/nccl (src/graph/topo.h, src/graph/tuning.cc)"

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.specs.architecture import Architecture, Zero
-from course_lib.specs.machines import Cluster
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
 from lessons.scale.cost import STAGE, Cost, Recompute, StepCosts, Training, Ways
+from lessons.scale.machines import Cluster
 
 TENSOR_PARALLEL = {"heads": "model", "hidden": "model", "vocabulary": "model"}  # as Megatron-LM splits
 SPLITS = {BATCH: BATCH, **TENSOR_PARALLEL}

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from course_lib.i18n import _
 from course_lib.specs.architecture import Zero
 from course_lib.specs.collectives import Collective, Kind
-from course_lib.specs.machines import Cluster, Device, Link, collective_seconds, ring_seconds
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH
 from lessons.scale.cost import MIXED, STAGE, Cost, Recompute, StepCosts
+from lessons.scale.machines import Cluster, Device, Link, collective_seconds, ring_seconds
 from lessons.scale.networks import CLUSTERS, classifier, transformer
 from lessons.scale.planner import TENSOR_PARALLEL
 

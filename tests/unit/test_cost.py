@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from course_lib import MeshSpec
-from course_lib.specs import machines
 from course_lib.specs.architecture import Architecture, Sum, Zero
 from course_lib.specs.collectives import Collective, Kind
-from course_lib.specs.machines import Cluster, Device, Link
 from course_lib.specs.plan import BATCH
+from lessons.scale import machines
 from lessons.scale.cost import MIXED, Recompute, StepCosts, Training
+from lessons.scale.machines import Cluster, Device, Link
 from lessons.scale.networks import transformer
 from lessons.scale.pipeline import passes
 from lessons.scale.planner import TENSOR_PARALLEL, transformer_plans

@@ -97,10 +97,24 @@ class ProductExplorer(Experiment):
             _("Collectives"): len(predicted.collectives),
             _("Bytes sent by each device"): words.bytes_text(predicted.bytes_sent),
         }
-        rows = drawings.step_rows(predicted) if result is None else drawings.pair_rows(result)
+        rows = _step_rows(predicted) if result is None else drawings.pair_rows(result)
         totals = words.totals(predicted.collectives) if result is None else ""
         panels = pieces.panels([*_tensors(predicted), *map(_row, rows)])
         return [pieces.facts(facts), panels, pieces.spoken("told", totals)]
+
+
+def _step_rows(communication: Communication) -> list[drawings.Row]:
+    """Returns the predicted steps."""
+    return [
+        drawings.Row(
+            words.step_title(at, step),
+            drawings.change_drawing(step),
+            [drawings.collective_drawing(step.collective)],
+            words.collective_text(step.collective),
+            [words.reason(step)],
+        )
+        for at, step in enumerate(communication.steps, start=1)
+    ]
 
 
 def _chosen(state: State) -> tuple[Sharding, Sharding, LayoutSpec | None]:

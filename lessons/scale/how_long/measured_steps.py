@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from course_lib.measured.files import Record
-from course_lib.specs.machines import Cluster, Device, Link
 from course_lib.specs.mesh import MeshSpec
 from lessons.scale.cost import StepCosts
+from lessons.scale.machines import Cluster, Device, Link
 from lessons.scale.networks import transformer
 
 NETWORK = transformer(sequence=32, features=128, heads=6, vocabulary=96, size=32, hidden=768)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from course_lib.specs.architecture import Architecture
-from course_lib.specs.machines import Cluster
 from course_lib.specs.mesh import MeshSpec
 from lessons.scale.cost import MIXED, STAGE, Recompute
+from lessons.scale.machines import Cluster
 from lessons.scale.networks import CLUSTERS, classifier, transformer
 from lessons.scale.published import EFFICIENCY
 from lessons.scale.puzzles.layouts import large_step, matrix_product, training_step

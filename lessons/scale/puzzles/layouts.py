@@ -11,12 +11,13 @@ from course_lib.pictures.communication_text import exchange
 from course_lib.specs.architecture import Architecture, Exchange
 from course_lib.specs.communication import FACTORS, PRODUCT, product
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.machines import Cluster, collective_seconds, group_sizes
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import BATCH, Axes, Plan
 from course_lib.specs.sharding import Sharding
-from course_lib.specs.step import Event, Phase, gradient_of, network_step
+from course_lib.specs.step import Event, Phase, gradient_of
 from lessons.scale.cost import MIXED, Recompute, StepCosts
+from lessons.scale.machines import Cluster, collective_seconds, group_sizes
+from lessons.scale.networks import network_step
 from lessons.scale.puzzles.tasks import Choice, CutTensor, Found, Question, Task, costs, one_copy, spent
 
 FACTOR_AXES = ("A rows", "A columns", "B rows", "B columns")

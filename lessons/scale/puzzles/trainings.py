@@ -10,10 +10,10 @@ from typing import Any
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.specs.architecture import Architecture, Zero
-from course_lib.specs.machines import Cluster
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH
 from lessons.scale.cost import MIXED, STAGE, Recompute, StepCosts, Training
+from lessons.scale.machines import Cluster
 from lessons.scale.planner import TENSOR_PARALLEL
 from lessons.scale.puzzles.tasks import (
     Choice,

@@ -8,9 +8,9 @@ from course_lib.explorers.stepping import SteppingExplorer
 from course_lib.i18n import _, later
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
-from course_lib.specs.step import Event, network_step
+from course_lib.specs.step import Event
 from course_lib.widgets.controls import Choice, Group, State
-from lessons.scale.networks import transformer
+from lessons.scale.networks import network_step, transformer
 
 NETWORK = transformer(sequence=10, features=32, heads=4, vocabulary=12, hidden=128)
 MESHES = {f"{data}x{8 // data}": MeshSpec([(BATCH, data), ("model", 8 // data)]) for data in (8, 4, 2)}
