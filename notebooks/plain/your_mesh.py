@@ -40,12 +40,21 @@ virtual_cpus = [tf.config.LogicalDeviceConfiguration()] * num_devices
 tf.config.set_logical_device_configuration(cpu, virtual_cpus)
 mesh = dtensor.create_mesh(DIMS, device_type="CPU")
 
+used = [axis for its_axes in axes.values() for axis in its_axes]
+for axis in used:
+    if axis not in lengths:
+        raise ValueError(f"{axis}: `lengths` has no length for it")
 for axis, dim in splits.items():
+    if axis not in used:
+        raise ValueError(f"{axis}: no tensor has such an axis")
     if dim not in dict(DIMS):
         raise ValueError(f"{axis}: the mesh has no dimension {dim!r}")
     if lengths[axis] % dict(DIMS)[dim]:
         parts = f"{dict(DIMS)[dim]} equal parts along {dim!r}"
         raise ValueError(f"{axis}: {lengths[axis]} is not {parts}")
+for dim in dict(DIMS):
+    if dim not in splits.values():
+        print(f"{dim!r} splits no axis: its devices do the same work")
 
 layouts = {}
 for name, its_axes in axes.items():
@@ -84,6 +93,8 @@ def train_step(weights, x, y):
         loss = tf.reduce_mean(loss)
     gradients = tape.gradient(loss, weights)
     for name, gradient in gradients.items():
+        if gradient is None:
+            raise ValueError(f"{name}: the loss doesn't depend on it")
         weights[name].assign_sub(LEARNING_RATE * gradient)
     return loss
 

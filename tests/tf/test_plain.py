@@ -112,11 +112,39 @@ def test_a_plain_program_has_the_code_of_its_lesson(program: Path) -> None:
     assert {name: in_lesson.get(name) for name in shown} == shown
 
 
+def ran(program: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""}
+    command = [sys.executable, program, folder / "folder"]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.drill
 @pytest.mark.parametrize("program", [*ALONE, *CLUSTERS], ids=lambda program: program.stem)
 def test_a_plain_program_runs(program: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""}
-    command = [sys.executable, program, tmp_path / "folder"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = ran(program, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+CHANGES = [("whole_game", "DEVICES = 8", f"DEVICES = {count}", "") for count in (4, 16)]
+CHANGES += [
+    ("your_mesh", '("batch", 4)', '("batch", 2)', ""),
+    ("your_mesh", ', "hidden": "model"}', "}", "'model' splits no axis"),
+    ("your_mesh", '"b1": ["hidden"]', '"b1": ["units"]', "ValueError: units: `lengths` has no length"),
+    ("your_mesh", '"hidden": "model"', '"hiden": "model"', "ValueError: hiden: no tensor has such an axis"),
+    ("your_mesh", "= logits_of(weights, x)", "= x[:, :12]", "ValueError: W1: the loss doesn't depend on it"),
+]
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize(("name", "line", "changed", "said"), CHANGES)
+def test_a_changed_program_runs_or_names_the_slip(
+    name: str, line: str, changed: str, said: str, tmp_path: Path
+) -> None:
+    text = (COURSE.root / f"notebooks/plain/{name}.py").read_text("utf-8")
+    assert line in text
+    program = tmp_path / "mine.py"
+    program.write_text(text.replace(line, changed), "utf-8")
+    done = ran(program, tmp_path)
+    assert said in done.stdout + done.stderr
+    assert bool(done.returncode) == ("Error" in said), done.stderr  # a program compares its runs
