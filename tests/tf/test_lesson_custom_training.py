@@ -65,18 +65,6 @@ def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(program, tmp_p
     assert int(state.epoch) == 4
 
 
-def test_adam_hides_a_factor_that_sgd_does_not():
-    def change(optimizer, factor):
-        weight = tf.Variable(1.0)
-        for gradient in (0.3, -0.1, 0.2):
-            optimizer.apply([tf.constant(factor * gradient)], [weight])
-        return weight.numpy() - 1
-
-    adam, sgd = tf.keras.optimizers.Adam, tf.keras.optimizers.SGD
-    assert change(adam(), 4) == pytest.approx(change(adam(), 1), rel=1e-3)
-    assert change(sgd(), 4) == pytest.approx(4 * change(sgd(), 1), rel=1e-3)
-
-
 @pytest.mark.drill_all
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="oneDNN has other operations elsewhere")
 def test_with_onednn_the_second_convolution_of_no_images_fails():

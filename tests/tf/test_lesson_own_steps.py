@@ -55,12 +55,17 @@ def test_noise_repeats_in_every_epoch_unless_examples_are_repeated_first(program
     assert len({noise.tobytes() for noise in anew}) == 6
 
 
-def test_a_whole_gradient_is_clipped_as_on_one_device(program):
+def weight_on_two_replicas():
     two = replicas(2)
     with two.scope():
         weight = tf.Variable([0.0, 0.0])
         sgd = tf.keras.optimizers.SGD(1.0)
         sgd.build([weight])
+    return two, weight, sgd
+
+
+def test_a_whole_gradient_is_clipped_as_on_one_device(program):
+    two, weight, sgd = weight_on_two_replicas()
 
     def on_replica():
         number = tf.distribute.get_replica_context().replica_id_in_sync_group
@@ -82,11 +87,7 @@ def test_four_parts_have_the_losses_of_the_picture():
 
 
 def test_a_gradient_that_is_dropped_by_its_part_is_dropped_in_part():
-    two = replicas(2)
-    with two.scope():
-        weight = tf.Variable([0.0, 0.0])
-        sgd = tf.keras.optimizers.SGD(1.0)
-        sgd.build([weight])
+    two, weight, sgd = weight_on_two_replicas()
 
     @tf.function
     def on_replica():
