@@ -666,7 +666,18 @@ plans_against_memory(rows, A100.memory)
 # The weights and gradients on a device shrink from 292 GB to 4 GB. Suddenly this plan fits, with almost 30 GB to spare! There must be a catch.
 
 # %% fsdp-text [markdown]
-# A device without weights has to fetch them. In *every* micro-batch it gathers those of each block twice, once forward and once backward, and a reduce-scatter adds up the gradients. Each of these three takes half as long as an all-reduce of the same bytes. With overlap, all can hide behind the forward and backward pass. In return, the end of a step has nothing left to add up.
+# A device without weights has to fetch them. In *every* micro-batch it gathers those of each block twice, once forward and once backward, and a reduce-scatter adds up the gradients.
+# Here is a micro-batch with three blocks. Time runs to the right. In the first two rows, the backward pass begins with the second `3`:
+#
+# ```text
+# all-gather       1 2 3 3 2 1
+# compute            1 2 3 3 2 1
+# reduce-scatter             3 2 1
+# ```
+#
+# While a device computes one block, it gathers the next. In the backward pass, it also adds up the gradients of the one before. If compute takes long enough, only the two ends stick out. (Your planner counts a little more: all three exchanges of one block.)
+#
+# Each of the three takes half as long as an all-reduce of the same bytes. In return, the end of a step has nothing left to add up.
 
 
 # %% fsdp

@@ -633,7 +633,7 @@ on_both("best on slow links", slow_best)
 # If you count on slow links and get fast ones, it costs less than 1 s.
 # A plan's *regret* is how much longer it takes on some links than the best one.
 #
-# In the next picture, each point is a plan that fits. Further right means slower on fast links; higher means slower on slow links.
+# In the next picture, each point is a plan that fits: with FSDP (`zero 3`), with ZeRO-1 (`zero 1`) or with neither. Further right means slower on fast links; higher means slower on slow links.
 # The gray lines are the best times, so a plan's regrets are its distances from the two lines:
 
 # %% points tags=["modelled"]
