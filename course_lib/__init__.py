@@ -11,7 +11,7 @@ Draw and compare:
   shard             makes a DTensor of an array and a layout
   to_numpy          makes an array of a DTensor
   code_of           the code of a choice, in TensorFlow, JAX or PyTorch
-  image_grid        images with what they show and what a model takes them for
+  image_grid        images under their labels
   MeshSpec          a mesh, before TensorFlow has started
   Plan              a mesh, and the axes of a model that it splits
 

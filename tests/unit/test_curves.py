@@ -60,14 +60,6 @@ def test_the_picture_tells_its_figures_to_those_who_cannot_see_it(monkeypatch):
     assert "0." not in repr(picture)  # nbval compares this text, so it holds no measured figure
 
 
-def test_images_tell_their_labels_and_the_description_what_a_model_makes_of_them():
-    blank, labels = np.zeros((3, 28, 28), np.uint8), ["coat", "bag", "ankle boot"]
-    plain, predicted = image_grid(blank, labels), image_grid(blank, labels, ["coat", "coat", "bag"])
-    assert plain.text == plain.alt == "3 images with their labels: coat, bag, ankle boot."
-    assert predicted.text == plain.text  # the same on every machine
-    assert predicted.alt.splitlines()[1:] == [
-        "1 prediction is right. 2 predictions are wrong.",
-        "✗ marks a wrong prediction, in a thick frame; the label stands below it in brackets.",
-        "Image 2 shows bag; the model takes it for coat.",
-        "Image 3 shows ankle boot; the model takes it for bag.",
-    ]
+def test_images_tell_their_labels():
+    picture = image_grid(np.zeros((3, 28, 28), np.uint8), ["coat", "bag", "ankle boot"])
+    assert picture.text == picture.alt == "3 images with their labels: coat, bag, ankle boot."
