@@ -86,7 +86,10 @@ def setup(
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     use_wide_font()
-    _enable_colab_widgets()
+    if "google.colab" in sys.modules:
+        from google.colab.output import enable_custom_widget_manager
+
+        enable_custom_widget_manager()
     if tensorflow_has_started():
         _require_devices(sys.modules["tensorflow"], devices, kind)
     _request.devices, _request.kind, _request.seed = devices, kind, seed
@@ -211,10 +214,3 @@ def use_wide_font() -> None:
         import matplotlib_fontja
 
         matplotlib_fontja.japanize()
-
-
-def _enable_colab_widgets() -> None:
-    if "google.colab" in sys.modules:
-        from google.colab.output import enable_custom_widget_manager
-
-        enable_custom_widget_manager()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from course_lib.exercises import choices
 from course_lib.exercises.questions import Question
@@ -15,7 +14,6 @@ from course_lib.widgets.controls import Choice, Field, Group, State
 from course_lib.widgets.pieces import words
 
 _CHOSEN = ("chosen",)  # the place of an option, or the number in the field
-_OPEN: State = {"chosen": None}
 
 
 class Card(TreeWidget):
@@ -46,34 +44,21 @@ class Card(TreeWidget):
 
     def body(self, state: State) -> Sequence[Node]:
         """Returns what to do next."""
-        return [pieces.spoken("verdict", "" if state["chosen"] is None else self._what_next(state["chosen"]))]
+        told = "" if state["chosen"] is None else _("Kept. Run the next cell.")
+        if told and self._choice.is_late(state["chosen"]):
+            told = _("Kept, but not counted: the value was shown before. Run the next cell again.")
+        return [pieces.spoken("verdict", told)]
 
     def page_first(self) -> State:
         """Returns the state without an answer."""
-        return _OPEN
+        return {"chosen": None}
 
     def page_body(self, state: State) -> Sequence[Node]:
         """Returns the verdict on the answer."""
-        return self._verdict(state["chosen"])
-
-    def still(self) -> Node:
-        """Returns the question and its answers."""
-        answers = [node("li", *words(option.text)) for option in self._question.offered]
-        return node("div", node("p", *words(self._question.text)), node("ul", *answers))
-
-    def _keep(self, *_change: object) -> None:
-        self._choice.now = self.state["chosen"]
-
-    def _what_next(self, chosen: Any) -> str:
-        if self._choice.is_late(chosen):
-            return _("Kept, but not counted: the value was shown before. Run the next cell again.")
-        return _("Kept. Run the next cell.")
-
-    def _verdict(self, place: int | None) -> list[Node]:
         to_confirm = pieces.spoken("confirm", "", data_text=_("Press Enter to choose this answer."))
-        if place is None:
+        if state["chosen"] is None:
             return [to_confirm, pieces.spoken("verdict", "")]
-        option = self._question.offered[place]
+        option = self._question.offered[state["chosen"]]
         if option.right:  # why, says the measurement below, which the choice opens
             mark, said = node("strong", "✓", aria_hidden="true"), _("Right.")
         else:
@@ -89,3 +74,11 @@ class Card(TreeWidget):
             data_right="true" if option.right else "false",
         )
         return [to_confirm, verdict]
+
+    def still(self) -> Node:
+        """Returns the question and its answers."""
+        answers = [node("li", *words(option.text)) for option in self._question.offered]
+        return node("div", node("p", *words(self._question.text)), node("ul", *answers))
+
+    def _keep(self, *_change: object) -> None:
+        self._choice.now = self.state["chosen"]

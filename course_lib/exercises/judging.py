@@ -8,6 +8,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,8 @@ def judge(
     """
     inputs = list(cases)
     called = _answering(answer)
-    outcomes = _outcomes(called if run is None else lambda *given: run(called, *given), inputs)
+    calling = called if run is None else partial(run, called)
+    outcomes = [_call(calling, case.inputs) for case in inputs]
     expected = [_Outcome(plain(reference(*_fresh(case.inputs)))) for case in inputs]
     alike = [_alike(*pair, tolerance) for pair in zip(outcomes, expected, strict=True)]
     if all(alike):
@@ -103,7 +105,7 @@ def judge(
     at = min(wrong, key=lambda at: (bool(inputs[at].hint), num_parts(plain(inputs[at].inputs))))
     ordinary = [number for number, case in enumerate(inputs) if not case.hint]
     for misconception, hint in (misconceptions or {}).items() if at in ordinary else ():
-        theirs = _outcomes(misconception, [inputs[number] for number in ordinary])
+        theirs = [_call(misconception, inputs[number].inputs) for number in ordinary]
         ours = [outcomes[number] for number in ordinary]
         if all(_alike(*pair, tolerance) for pair in zip(ours, theirs, strict=True)):
             return hint
@@ -118,10 +120,6 @@ def _answering(answer: Function) -> Function:
 
     answering.__wrapped__ = answer  # type: ignore[attr-defined]  # for who looks at the reader's own code
     return answering
-
-
-def _outcomes(function: Function, cases: Sequence[Case]) -> list[_Outcome]:
-    return [_call(function, case.inputs) for case in cases]
 
 
 def _call(function: Function, inputs: tuple[Any, ...]) -> _Outcome:

@@ -28,9 +28,7 @@ from course_lib import syllabus
 from course_lib.exercises.values import plain, same, shown
 from course_lib.i18n import translated
 
-_ITEM = re.compile(
-    r"- \[(?P<mark>[ x])\] (?P<values>`[^`]+`(?:, `[^`]+`)*)(?: ± (?P<off>[\d.]+))?(?: (?P<label>.+))?$"
-)
+_ITEM = re.compile(r"- \[(?P<mark>[ x])\] `(?P<value>[^`]+)`(?: ± (?P<off>[\d.]+))?(?: (?P<label>.+))?$")
 _OTHERWISE = "- otherwise"
 _ID = re.compile(r"(\w+)-([a-z0-9-]+)")
 # A card in a percent script: `# %% predict-size [markdown]`, and the lines of its comment.
@@ -140,7 +138,7 @@ class Question:
 def parsed(text: str, question_id: str = "") -> Question:
     r"""Returns what a cell asks.
 
-    >>> parsed("How many?\n\n- [x] `8`\n  All.\n- [ ] `2`, `4`\n  Some.").right.value
+    >>> parsed("How many?\n\n- [x] `8`\n  All.\n- [ ] `4`\n  Some.").right.value
     8
 
     Raises:
@@ -154,7 +152,7 @@ def parsed(text: str, question_id: str = "") -> Question:
         if first == _OTHERWISE:
             otherwise = " ".join(comment)
         else:
-            options += _options(first, " ".join(comment))
+            options.append(_option(first, " ".join(comment)))
     if sum(option.right for option in options) != 1:
         raise ValueError(f"one answer is right, as in `- [x] 8`: {text[:60]!r}")
     return Question(question_id, " ".join(question.split()), tuple(options), otherwise)
@@ -183,14 +181,12 @@ def predictions(topic: object) -> list[Question]:
     ]
 
 
-def _options(first: str, comment: str) -> Iterator[Option]:
+def _option(first: str, comment: str) -> Option:
     item = _ITEM.match(first)
     if item is None:
         raise ValueError(f"an answer is written as `- [ ] value`, its value between backticks: {first!r}")
-    for value in re.findall(r"`([^`]+)`", item["values"]):
-        yield Option(
-            _value(value), item["mark"] == "x", float(item["off"] or 0), item["label"] or "", comment
-        )
+    off_by, label = float(item["off"] or 0), item["label"] or ""
+    return Option(_value(item["value"]), item["mark"] == "x", off_by, label, comment)
 
 
 def _value(text: str) -> object:

@@ -123,7 +123,10 @@ class Panels:
         for name, curves in zip(names, runs, strict=True):
             for curve in curves:
                 self.lines[name, curve.quantity, curve.split].set_data(curve.steps, curve.values)
-        self._axes["loss"].set_ylim(0, self._largest_loss() * 1.05)
+        lines = [line for (_name, quantity, _split), line in self.lines.items() if quantity == "loss"]
+        losses = np.concatenate([np.asarray(line.get_ydata(), float) for line in lines])
+        largest = np.max(losses[np.isfinite(losses) & (losses > 0)], initial=0.0) or 1.0
+        self._axes["loss"].set_ylim(0, float(largest) * 1.05)
 
     def png(self, compress_level: int = 6) -> bytes:
         """Returns the picture: the same bytes for the same numbers, whatever was shown before.
@@ -164,8 +167,3 @@ class Panels:
             self.lines[name, quantity, "train"] = line
             (line,) = axes.plot([], [], ":", color=colour, marker=marker, markersize=7, label=test)
             self.lines[name, quantity, "test"] = line
-
-    def _largest_loss(self) -> float:
-        lines = [line for (_name, quantity, _split), line in self.lines.items() if quantity == "loss"]
-        losses = np.concatenate([np.asarray(line.get_ydata(), float) for line in lines])
-        return float(np.max(losses[np.isfinite(losses) & (losses > 0)], initial=0.0)) or 1.0

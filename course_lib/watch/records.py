@@ -11,8 +11,6 @@ from course_lib.i18n import _
 
 Record = Mapping[str, Any]
 
-_OF_A_STEP, _OF_AN_EVALUATION = ("loss", "accuracy"), ("test_loss", "test_accuracy")
-
 
 @dataclass
 class History:
@@ -53,19 +51,16 @@ class History:
         """
         given = record if isinstance(record, Mapping) else {}
         evaluated = "test_loss" in given
-        plain = _plain(given, _OF_AN_EVALUATION if evaluated else _OF_A_STEP)
+        names = ("test_loss", "test_accuracy") if evaluated else ("loss", "accuracy")
+        keys = ("step", "epoch", *names)
+        for key in keys:
+            if key not in given:
+                cure = _("Yield a dictionary with {keys} for each step.", keys=", ".join(keys))
+                raise CourseError(_("A record lacks {key!r}.", key=key), allowed=", ".join(keys), cure=cure)
+        numbers = {name: float(given[name]) for name in names}
+        plain = {"step": int(given["step"]), "epoch": int(given["epoch"]), **numbers}
         kept = self.epochs if evaluated else self.steps
         for records in (kept, self.epochs):
             while records and records[-1]["step"] >= plain["step"]:
                 records.pop()
         kept.append(plain)
-
-
-def _plain(record: Record, names: tuple[str, str]) -> Record:
-    keys = ("step", "epoch", *names)
-    for key in keys:
-        if key not in record:
-            cure = _("Yield a dictionary with {keys} for each step.", keys=", ".join(keys))
-            raise CourseError(_("A record lacks {key!r}.", key=key), allowed=", ".join(keys), cure=cure)
-    numbers = {name: float(record[name]) for name in names}
-    return {"step": int(record["step"]), "epoch": int(record["epoch"]), **numbers}

@@ -80,7 +80,7 @@ def test_what_a_misconception_gives_is_wrong_and_gets_its_hint(monkeypatch):
     with_hints = [table for table in judged if table[2]]
     assert len(with_hints) > len(EXERCISES) / 2
     for reference, cases, hints, tolerance in with_hints:
-        found = {each: judging._outcomes(each, cases) for each in (reference, *hints)}
+        found = {each: [judging._call(each, case.inputs) for case in cases] for each in (reference, *hints)}
         for misconception, hint in hints.items():
             alike = [
                 hints.get(other)
