@@ -52,22 +52,17 @@ class Part:
     places: tuple[Place, ...]
 
 
-def order(lessons: Path) -> dict[str, Any]:
-    """Returns what the order of the lessons in a folder says.
+_parsed = cache(tomllib.loads)
+
+
+def parts(lessons: Path) -> tuple[Part, ...]:
+    """Returns the parts of the course whose lessons lie in a folder, in order.
 
     Raises:
         FileNotFoundError: the folder has no `order.toml`.
         ValueError: it is no TOML.
     """
-    return _parsed((lessons / ORDER).read_text("utf-8"))
-
-
-_parsed = cache(tomllib.loads)
-
-
-def parts(lessons: Path) -> tuple[Part, ...]:
-    """Returns the parts of the course whose lessons lie in a folder, in order."""
-    told = order(lessons)
+    told = _parsed((lessons / ORDER).read_text("utf-8"))
     found: list[Part] = []
     number = told["first_number"]
     for name, part in told["parts"].items():

@@ -43,7 +43,7 @@ class Components(DrawsItself):
         """
         parts = [self.whole[block.index] for block in self.sharding.blocks]
         return tuple(
-            next((at for at in (expected, *range(len(parts))) if same_values(parts[at], component)), None)
+            next((at for at in (expected, *range(len(parts))) if _same(parts[at], component)), None)
             for expected, component in zip(self.sharding.holdings, self.components, strict=True)
         )
 
@@ -113,8 +113,7 @@ class Comparison(Components):
         )
 
 
-def same_values(one: npt.ArrayLike, other: npt.ArrayLike) -> bool:
+def _same(first: Array, second: Array) -> bool:
     """Whether two arrays have one shape and equal values; NaN equals NaN."""
-    first, second = np.asarray(one), np.asarray(other)
     numeric = first.dtype.kind in "fc" and second.dtype.kind in "fc"
     return np.array_equal(first, second, equal_nan=numeric)

@@ -70,7 +70,12 @@ class MeshSpec(DrawsItself):
         Raises:
             CourseError: the mesh has no dimension of that name.
         """
-        self.require_dim(name)
+        one_of(
+            name,
+            self.names,
+            _("The mesh has no dimension {name!r}.", name=name),
+            cure=_("Use one of these names, or add the dimension to the mesh."),
+        )
         return dict(self.dims)[name]
 
     def coords(self, device_id: int) -> dict[str, int]:
@@ -90,19 +95,6 @@ class MeshSpec(DrawsItself):
             fixed = tuple(at for name, at in self.coords(device_id).items() if name not in names)
             groups.setdefault(fixed, []).append(device_id)
         return tuple(tuple(group) for group in groups.values())
-
-    def require_dim(self, name: str) -> None:
-        """Checks that the mesh has a dimension `name`.
-
-        Raises:
-            CourseError: it has none.
-        """
-        one_of(
-            name,
-            self.names,
-            _("The mesh has no dimension {name!r}.", name=name),
-            cure=_("Use one of these names, or add the dimension to the mesh."),
-        )
 
     def __str__(self) -> str:
         return " × ".join(f"{name} {size}" for name, size in self.dims)

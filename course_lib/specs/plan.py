@@ -48,7 +48,7 @@ class Plan:
     def __post_init__(self) -> None:
         splits = {axis: name for axis, name in self.splits.items() if name != UNSHARDED}
         for name in splits.values():
-            self.mesh.require_dim(name)
+            self.mesh.dim_size(name)  # raises the error
         object.__setattr__(self, "splits", splits)
 
     def layout(self, axes: Sequence[str]) -> LayoutSpec:
