@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-import time
+import timeit
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -19,14 +19,8 @@ from course_lib.widgets.controls import Group, State, numbers
 
 def median_seconds(ways: Sequence[Callable[[], object]], turns: int = 3) -> list[float]:
     """Returns how long each of several functions takes; they take turns, after one in which they compile."""
-    seconds = [[_seconds(way) for way in ways] for _turn in range(1 + turns)][1:]
+    seconds = [[timeit.timeit(way, number=1) for way in ways] for _turn in range(1 + turns)][1:]
     return [statistics.median(each) for each in zip(*seconds, strict=True)]
-
-
-def _seconds(way: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    way()
-    return time.perf_counter() - start
 
 
 class MeasuringExplorer(Experiment):

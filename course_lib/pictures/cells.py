@@ -71,19 +71,7 @@ def cell(
     edge = {"stroke": shapes.SOFT_INK, **edge}
     face = fill if isinstance(fill, str) else colour(fill)
     middle, height = place[0] + place[2] / 2, place[1] + place[3] / 2
-    texts = [
-        shapes.text(
-            middle,
-            height + line.down,
-            line.content,
-            size=line.size,
-            anchor="middle",
-            bold=line.bold,
-            monospace=line.monospace,
-            halo=line.halo,
-        )
-        for line in lines
-    ]
+    texts = [shapes.text(middle, height, anchor="middle", **vars(line)) for line in lines]
     if stripes is None:
         return (shapes.rectangle(*place, fill=face, **edge), *texts)
     behind = () if face == "none" else (shapes.rectangle(*place, fill=face, stroke_width=0),)

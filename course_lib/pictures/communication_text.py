@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from course_lib.i18n import _, join_sentences, labelled, ngettext
-from course_lib.pictures.text import marked
+from course_lib.pictures.text import marked, relayout_title
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import FACTORS, PRODUCT, Communication, Rule, Step
 from course_lib.specs.explanation import Explanation, Pair
@@ -22,12 +22,7 @@ def title(communication: Communication) -> str:
     operands, result = communication.operands, communication.result
     if len(operands) == len(FACTORS):
         return _("The matrix product x @ W on the mesh {mesh}", mesh=result.mesh)
-    return _(
-        "From the layout {source} to {target} on the mesh {mesh}",
-        source=operands[0].layout,
-        target=result.layout,
-        mesh=result.mesh,
-    )
+    return relayout_title(operands[0], result)
 
 
 def tensor_names(communication: Communication) -> list[tuple[str, Sharding]]:

@@ -119,6 +119,7 @@ def text(
     y: float,
     content: str,
     *,
+    down: float = 0,
     size: float = 12,
     anchor: str = "start",
     fill: str = INK,
@@ -126,12 +127,12 @@ def text(
     monospace: bool = False,
     halo: bool = False,
 ) -> Node:
-    """Returns a line of text whose baseline is at `y`; a halo keeps stripes off its letters."""
+    """Returns a line of text, its baseline so far `down` below `y`; a halo keeps stripes off its letters."""
     return node(
         "text",
         content,
         x=x,
-        y=y,
+        y=y + down,
         font_size=size,
         text_anchor=anchor,
         fill=fill,

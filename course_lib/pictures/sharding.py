@@ -22,9 +22,11 @@ from course_lib.pictures.text import (
     block_lines,
     holding_lines,
     marked,
-    mesh_lines,
     move_lines,
+    named_devices,
+    relayout_title,
     summary,
+    table,
 )
 from course_lib.specs.components import Array, Comparison, Components
 from course_lib.specs.mesh import MeshSpec
@@ -41,7 +43,7 @@ _LEAST_WIDTH, _MAX_WIDTH, _GAP = 440.0, 700.0, 28.0
 def _mesh_figure(mesh: MeshSpec) -> Figure:
     title = ngettext("Mesh {mesh}: {count} device", "Mesh {mesh}: {count} devices", mesh.size, mesh=mesh)
     drawing = arranging.titled(title, mesh_drawing(mesh, plain_cards(mesh)))
-    return framed(title, [drawing], mesh_lines(mesh))
+    return framed(title, [drawing], table(named_devices(mesh)))
 
 
 @draw.register
@@ -67,10 +69,7 @@ def _components_figure(components: Components) -> Figure:
 
 @draw.register
 def _move_figure(move: Move) -> Figure:
-    source, target, mesh = move.before.layout, move.after.layout, move.after.mesh
-    title = _(
-        "From the layout {source} to {target} on the mesh {mesh}", source=source, target=target, mesh=mesh
-    )
+    title = relayout_title(move.before, move.after)
     drawing, lines = move_part(move)
     return headed(title, [drawing], ["", *lines], width=max(drawing.width, _LEAST_WIDTH))
 

@@ -47,15 +47,10 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
     return lines
 
 
-def mesh_lines(mesh: MeshSpec) -> list[str]:
-    """Returns a line a device: its number, and its position along each mesh dimension."""
-    return table(_named_devices(mesh))
-
-
 def holding_lines(
     sharding: Sharding, holdings: Sequence[int | None], components: Sequence[Array] = ()
 ) -> list[str]:
-    """Returns the same with the block that each device holds, or with what it holds instead of one.
+    """Returns a line a device: who it is, and the block that it holds, or what it holds instead of one.
 
     Args:
         sharding: the blocks.
@@ -68,14 +63,20 @@ def holding_lines(
         else _("block {label}", label=sharding.blocks[block].label)
         for device_id, block in enumerate(holdings)
     ]
-    named = _named_devices(sharding.mesh)
+    named = named_devices(sharding.mesh)
     return table([*device, content] for device, content in zip(named, held, strict=True))
+
+
+def relayout_title(before: Sharding, after: Sharding) -> str:
+    """Returns what is done: a tensor gets another layout."""
+    values = {"source": before.layout, "target": after.layout, "mesh": after.mesh}
+    return _("From the layout {source} to {target} on the mesh {mesh}", **values)
 
 
 def move_lines(move: Move) -> list[str]:
     """Returns for each device what it holds after a move, and from which device it gets that."""
     lines = []
-    for device_id, place in enumerate(_named_devices(move.after.mesh)):
+    for device_id, place in enumerate(named_devices(move.after.mesh)):
         pieces = [
             _("{index} stays", index=index_text(index))
             if source == device_id
@@ -169,7 +170,8 @@ def devices_text(devices: Sequence[int]) -> str:
     return ngettext("device {devices}", "devices {devices}", len(devices), devices=numbers)
 
 
-def _named_devices(mesh: MeshSpec) -> list[list[str]]:
+def named_devices(mesh: MeshSpec) -> list[list[str]]:
+    """Returns of each device its number, and its position along each mesh dimension."""
     return [[devices_text([device_id]), place_text(mesh, device_id)] for device_id in range(mesh.size)]
 
 
