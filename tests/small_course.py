@@ -14,7 +14,7 @@ import nbformat
 import pytest
 
 import lessons
-from course_lib.exercises import choices, questions
+from course_lib.exercises import questions
 from tests.course import have_lessons
 from tools.lesson.build import build
 from tools.lesson.sources import Course
@@ -37,10 +37,10 @@ def among_lessons() -> Iterator[None]:
     """Has the lesson among those of the course, with no prediction made before or afterwards."""
     with pytest.MonkeyPatch.context() as patch:
         have_lessons(patch, *map(Path, lessons.__path__), SOURCES / "lessons")
-        choices._choices.clear()
+        questions.choices.clear()
         questions._cards.cache_clear()
         yield
-    choices._choices.clear()
+    questions.choices.clear()
     questions._cards.cache_clear()
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course_lib.exercises import choices
-from course_lib.exercises.questions import Question
+from course_lib.exercises.questions import Question, choices
 from course_lib.i18n import _, later
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
@@ -26,7 +25,7 @@ class Card(TreeWidget):
     title = later("Predict")
 
     def __init__(self, question: Question) -> None:
-        self._question, self._choice = question, choices.of(question.question_id)
+        self._question, self._choice = question, choices[question.question_id]
         self.name = question.question_id
         super().__init__({"chosen": self._choice.now})
         self.observe(self._keep, "state")

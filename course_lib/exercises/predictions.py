@@ -6,9 +6,9 @@ import html
 import json
 from dataclasses import dataclass
 
-from course_lib.exercises import choices, questions
+from course_lib.exercises import questions
 from course_lib.exercises.checks import Result, Status
-from course_lib.exercises.questions import Question
+from course_lib.exercises.questions import Question, choices
 from course_lib.exercises.values import shown
 from course_lib.i18n import _
 from course_lib.pictures.shapes import markup, node
@@ -112,7 +112,7 @@ def score(lesson: str) -> Score | Result:
             "There is no prediction in a lesson {name}. Restore the topic in this cell.", name=shown(lesson)
         )
         return Result(Status.WRONG, hint)
-    made = list(filter(None, (each.option(choices.of(each.question_id).counted) for each in asked)))
+    made = list(filter(None, (each.option(choices[each.question_id].counted) for each in asked)))
     return Score(lesson, len(asked), len(made), sum(option.right for option in made))
 
 
@@ -124,7 +124,7 @@ def _label(question: Question, measured: object) -> str:
 
 def _verdict(question: Question) -> Result | None:
     """Returns how the reader's answer compares; None where there is none."""
-    choice = choices.of(question.question_id)
+    choice = choices[question.question_id]
     choice.reveal()
     option = question.option(choice.now)
     if option is None:

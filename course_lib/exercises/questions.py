@@ -20,9 +20,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import Any
 
 from course_lib import syllabus
 from course_lib.exercises.values import plain, same, shown
@@ -71,6 +73,34 @@ class Option:
         if isinstance(self.value, (int, float)) and self.off_by:
             return same(plain(measured), float(self.value), relative=0, absolute=self.off_by)
         return same(plain(measured), plain(self.value), relative=_AS_SHOWN)
+
+
+@dataclass
+class Choice:
+    """The reader's choice of an answer, in the memory of this kernel alone: a restart forgets it.
+
+    Attributes:
+        now: the answer that is chosen now, as the card's state says it; None before any.
+        revealed: whether the measured value was shown.
+        counted: the answer that stood when the measured value was first shown, None for none; it alone is a
+            prediction, and the reader's score counts it.
+    """
+
+    now: Any = None
+    revealed: bool = False
+    counted: Any = None
+
+    def is_late(self, chosen: Any) -> bool:
+        """Returns whether an answer is one that was chosen after the measured value was shown."""
+        return self.revealed and chosen != self.counted
+
+    def reveal(self) -> None:
+        """Notes that the measured value is shown; the first time decides what was predicted."""
+        if not self.revealed:
+            self.revealed, self.counted = True, self.now
+
+
+choices: dict[str, Choice] = defaultdict(Choice)  # by the ids of questions
 
 
 @dataclass(frozen=True)
@@ -173,12 +203,8 @@ def find(part: str, question_id: object) -> Question | None:
 def predictions(topic: object) -> list[Question]:
     """Returns what is predicted in a lesson, such as "a_run", in the order in which it is asked."""
     cards = _cards(topic) if isinstance(topic, str) else {}
-    named = (name.partition("-") for name in cards)
-    return [
-        parsed(cards[f"predict-{name}"], f"{topic}-{name}")
-        for part, _dash, name in named
-        if part == "predict"
-    ]
+    asked = {name: text for name, text in cards.items() if name.startswith("predict-")}
+    return [parsed(text, f"{topic}-{name.removeprefix('predict-')}") for name, text in asked.items()]
 
 
 def _option(first: str, comment: str) -> Option:

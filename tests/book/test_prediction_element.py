@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from course_lib.exercises import choices
+from course_lib.exercises import questions
 from course_lib.exercises.predictions import predict, score
 from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, check_accessible_and_narrow, write_pages
 from tests.small_course import among_lessons
@@ -28,9 +28,9 @@ def small_lesson():
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    choices._choices.clear()
+    questions.choices.clear()
     yield
-    choices._choices.clear()
+    questions.choices.clear()
 
 
 @pytest.fixture(scope="module")
