@@ -282,7 +282,7 @@ def _require_wanted(left: Sharding, right: Sharding, wanted: LayoutSpec) -> None
     layout, but looks for the split of the factors in it ("Non-contracting dimension").
     """
     rows, columns = left.layout.sharding_specs[0], right.layout.sharding_specs[1]
-    others = {*wanted.sharded_dims} - {rows}
+    others = {*wanted.sharding_specs} - {rows, UNSHARDED}
     if rows == columns != UNSHARDED and others:
         raise CourseError(
             _(

@@ -38,14 +38,14 @@ class LayoutSpec:
     def __init__(self, sharding_specs: Iterable[str], mesh: MeshSpec) -> None:
         object.__setattr__(self, "sharding_specs", tuple(sharding_specs))
         object.__setattr__(self, "mesh", mesh)
-        for name in self.sharded_dims:
+        for name in self.sharding_specs:
             one_of(
                 name,
                 [*mesh.names, UNSHARDED],
                 _("The mesh has no dimension {name!r}.", name=name),
                 cure=_("Use one of these names, or add the dimension to the mesh."),
             )
-            if self.sharding_specs.count(name) > 1:
+            if name != UNSHARDED and self.sharding_specs.count(name) > 1:
                 raise CourseError(
                     _("The mesh dimension {name!r} splits two axes.", name=name),
                     allowed=_("each mesh dimension on one axis at most"),
@@ -56,11 +56,6 @@ class LayoutSpec:
     def num_axes(self) -> int:
         """The number of axes of the tensors that the layout fits."""
         return len(self.sharding_specs)
-
-    @property
-    def sharded_dims(self) -> tuple[str, ...]:
-        """The mesh dimensions that split an axis, in the order of the axes."""
-        return tuple(name for name in self.sharding_specs if name != UNSHARDED)
 
     def num_shards(self, axis: int) -> int:
         """Returns into how many parts `axis` is split."""

@@ -125,13 +125,9 @@ class Sharding(DrawsItself):
         held = {device_id: number for number, block in enumerate(self.blocks) for device_id in block.devices}
         return tuple(held[device_id] for device_id in range(self.mesh.size))
 
-    def bytes_per_device(self, element_bytes: int | None = None) -> int:
-        """Returns how many bytes one device holds.
-
-        Args:
-            element_bytes: how many bytes an element takes; by default as the sharding was made, else float32.
-        """
-        return (element_bytes or self.element_bytes or FLOAT32_BYTES) * math.prod(self.local_shape)
+    def bytes_per_device(self) -> int:
+        """Returns how many bytes one device holds; of float32 where the sharding has no `element_bytes`."""
+        return (self.element_bytes or FLOAT32_BYTES) * math.prod(self.local_shape)
 
     def split(self, whole: npt.ArrayLike) -> list[Array]:
         """Returns the component of each device, `[...] local` each, in the order of the devices.

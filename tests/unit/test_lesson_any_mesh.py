@@ -17,7 +17,8 @@ def held(plan):
     """Returns the bytes of variables, gradients, Adam's two averages, rows and labels on a device."""
 
     def bytes_of(axes, size=4):
-        return plan.layout(axes).of([SIZES[axis] for axis in axes]).bytes_per_device(size)
+        shape = [SIZES[axis] for axis in axes]
+        return plan.layout(axes).of(shape, element_bytes=size).bytes_per_device()
 
     variables = sum(bytes_of(axes) for name, axes in TENSORS.items() if name != "x")
     return 4 * variables + bytes_of(TENSORS["x"]) + bytes_of(("batch",), 8)

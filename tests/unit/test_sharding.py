@@ -40,7 +40,7 @@ def test_splits_as_numpy_does_and_puts_together_again(case):
     components = cut(whole, layout)
     assert all(np.array_equal(*pair) for pair in zip(sharding.split(whole), components, strict=True))
     assert {component.shape for component in components} == {sharding.local_shape}
-    assert {component.nbytes for component in components} == {sharding.bytes_per_device(4)}
+    assert {component.nbytes for component in components} == {sharding.bytes_per_device()}
     np.testing.assert_array_equal(Components.of(layout, components).whole, whole)
     assert Components.of(layout, components).sharding == sharding
     assert Comparison(sharding, whole, components).agrees

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -123,7 +124,7 @@ def held(subject: Subject, setting: Setting) -> dict[str, int]:
     """Returns the bytes that one device holds in a step, by what they are."""
     plan = setting.plan or Plan("one device", MeshSpec([("batch", 1)]), {})
     shardings = plan.shardings(subject.axes, subject.sizes_with(setting.batch_size))
-    labels = shardings.pop("y").bytes_per_device(_INT64_BYTES)
+    labels = _INT64_BYTES * math.prod(shardings.pop("y").local_shape)
     rows = shardings.pop("x").bytes_per_device()
     variables = sum(each.bytes_per_device() for each in shardings.values())
     return {

@@ -53,7 +53,7 @@ def tensor_notes(tensor: CutTensor, element_bytes: int) -> list[str]:
     for axis, name in zip(tensor.axes, tensor.sharding.layout.sharding_specs, strict=True):
         split = _("whole") if name == UNSHARDED else _("split by {name}", name=name)
         notes += [f"{arrows[axis]} {axis}: {split}"] if axis in arrows else []
-    size = tensor.sharding.bytes_per_device(element_bytes)
+    size = element_bytes * math.prod(tensor.sharding.local_shape)
     held = f"{size / _MILLION:,.1f} MB" if size >= _MILLION else f"{size:,} B"
     held = f"{tensor.count} × {held}" if tensor.count > 1 else held
     return [*notes, _("on a device: {held}", held=held)]
