@@ -39,8 +39,10 @@ def main() -> None:
     threading.Thread(target=_kill_at_end_of_input, args=[command.pid], daemon=True).start()
     status = command.wait()
     _send(command.pid, signal.SIGKILL)
-    if status < 0:
-        _end_by(-status)
+    if status < 0:  # ended by a signal: so does this process, that its status is the command's
+        with contextlib.suppress(OSError):  # nobody can have SIGKILL do anything else
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
     sys.exit(status)
 
 
@@ -69,13 +71,6 @@ def _kill_at_end_of_input(group: int) -> None:
 def _send(group: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):  # the latter: macOS, where all have ended
         os.killpg(group, number)
-
-
-def _end_by(number: int) -> None:
-    """Ends this process by the signal that ended the command, so that its status is the command's."""
-    with contextlib.suppress(OSError):  # nobody can have SIGKILL do anything else
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
 
 
 if __name__ == "__main__":

@@ -87,10 +87,8 @@ class Experiment(Explorer):
             else:
                 result = self.result(state)
                 self._say(state, self.verdict(result), result)
-        except CourseError as error:
-            self._say(state, f"✗ {error}")
         except Exception as error:
-            self._say(state, f"✗ {last_line(error)}")
+            self._say(state, f"✗ {error if isinstance(error, CourseError) else last_line(error)}")
 
     def _around_the_button(
         self, state: State, why_not: Callable[[State], str], result: Any = None, says: str = ""

@@ -74,7 +74,7 @@ def moved_cards(move: Move) -> list[Drawing]:
 
 def mesh_parts(mesh: MeshSpec, cards: Sequence[Drawing]) -> list[Drawing]:
     """Returns the grid of devices in parts that may flow like words: its planes, or each device of a row."""
-    *outer, columns = map(_places, mesh.dims)
+    *outer, columns = ([f"{name}={place}" for place in range(size)] for name, size in mesh.dims)
     if not outer:
         return [_column(name, card) for name, card in zip(columns, cards, strict=True)]
     *outer, rows = outer
@@ -160,8 +160,3 @@ def _column(name: str, card: Drawing) -> Drawing:
 
 def _place_name(x: float, name: str) -> Node:
     return shapes.text(x, 12, name, anchor="middle", fill=shapes.SOFT_INK)
-
-
-def _places(dim: tuple[str, int]) -> tuple[str, ...]:
-    name, size = dim
-    return tuple(f"{name}={place}" for place in range(size))

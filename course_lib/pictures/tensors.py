@@ -57,10 +57,10 @@ def small_tensor(sharding: Sharding, *, partial: bool = False) -> Drawing:
 def thumbnails(sharding: Sharding) -> dict[int | None, Drawing]:
     """Returns for each block a small map of the tensor in which it alone is coloured; for None, none is."""
     cut = _cut(sharding, _THUMBNAIL_SIDE)
-    empty = [_small(place, shapes.EMPTY) for place in cut.places]
+    empty = [cell(place, fill=shapes.EMPTY, stroke_width=0.6)[0] for place in cut.places]
     maps: dict[int | None, Drawing] = {None: cut.drawing(empty)}
     for at, place in enumerate(cut.places):
-        maps[at] = cut.drawing([*empty[:at], _small(place, at), *empty[at + 1 :]])
+        maps[at] = cut.drawing([*empty[:at], *cell(place, fill=at, stroke_width=0.6), *empty[at + 1 :]])
     return maps
 
 
@@ -167,11 +167,6 @@ def _striped(_block: Block, at: int, label: str, place: Place) -> Node:
     stripes = Drawing(width, height, (shapes.stripes(width, height, stroke=colour(at)),)).at(x, y)
     line = Line(label, size=11, bold=True, halo=True)
     return node("g", *cell(place, line, fill="none", stripes=stripes, stroke_width=1.2), class_="partial")
-
-
-def _small(place: Place, fill: str | int) -> Node:
-    (face,) = cell(place, fill=fill, stroke_width=0.6)
-    return face
 
 
 def _outline(at: int, place: Place) -> Node:

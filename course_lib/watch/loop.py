@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import html
 import signal
@@ -18,7 +17,7 @@ from IPython.display import display
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.pictures.curves import Panels
+from course_lib.pictures.curves import Panels, Picture
 from course_lib.watch.curves import curves, splits_of, summary
 from course_lib.watch.records import History, Record
 
@@ -147,8 +146,7 @@ class View:
         self._show_progress()
         wrapping = ipywidgets.Layout(flex_flow="row wrap")  # long texts go below, also on a phone
         _display_controls(ipywidgets.HBox([self._bar, self._button, self._text], layout=wrapping))
-        data, metadata = self._bundle(self._panels.png(_QUICK))
-        self._picture: Any = display(data, metadata=metadata, raw=True, display_id=True)
+        self._shown: Any = display(self._picture(_QUICK), display_id=True)
 
     def refresh(self) -> None:
         """Shows the records that have come so far."""
@@ -164,8 +162,7 @@ class View:
 
     def _draw(self, compress_level: int = 6) -> None:
         self._panels.show([curves(self._history)])
-        data, metadata = self._bundle(self._panels.png(compress_level))
-        self._picture.update(data, metadata=metadata, raw=True)
+        self._shown.update(self._picture(compress_level))
 
     def _show_progress(self) -> None:
         step, epoch = self._history.last_step, self._history.epoch
@@ -175,11 +172,11 @@ class View:
             told = _("Stopped after step {step} of {total_steps}.", **values)
         self._bar.value, self._text.value = step, html.escape(told)
 
-    def _bundle(self, png: bytes) -> tuple[dict[str, str], dict[str, Any]]:
+    def _picture(self, compress_level: int) -> Picture:
         # The text stays the same from picture to picture: nbval compares it, update by update.
         text = _("Picture: loss and accuracy over the steps.")
         alt = _("Curves of loss and accuracy, {described}.", described=summary(self._history))
-        return {"image/png": base64.b64encode(png).decode(), "text/plain": text}, {"image/png": {"alt": alt}}
+        return Picture(self._panels.png(compress_level), alt, text)
 
 
 def _display_controls(controls: ipywidgets.Widget) -> None:
