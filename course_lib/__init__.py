@@ -62,8 +62,7 @@ DrawsItself.drawn_by = _picture
 
 # What lessons import, described on a page of the book once one does; and the error that readers may catch.
 _HOMES = {
-    "setup": "runtime",
-    "start_tensorflow": "runtime",
+    **dict.fromkeys(("setup", "start_tensorflow"), "runtime"),
     "CourseError": "errors",
     "about": "varying",
     "last_line": "messages",

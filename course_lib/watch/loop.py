@@ -145,7 +145,17 @@ class View:
         self._button.on_click(lambda _button: on_stop())
         self._show_progress()
         wrapping = ipywidgets.Layout(flex_flow="row wrap")  # long texts go below, also on a phone
-        _display_controls(ipywidgets.HBox([self._bar, self._button, self._text], layout=wrapping))
+        controls = ipywidgets.HBox([self._bar, self._button, self._text], layout=wrapping)
+        # The bundle is written by hand because ipywidgets 7 leaves no room for one's own `text/html`: readers
+        # of the static page see a note in place of the widgets.
+        note = _("While this cell runs, a progress bar and a Stop button appear here.")
+        widget = {"version_major": 2, "version_minor": 0, "model_id": controls.model_id}
+        bundle = {
+            "application/vnd.jupyter.widget-view+json": widget,
+            "text/html": f"<p><em>{html.escape(note)}</em></p>",
+            "text/plain": note,
+        }
+        display(bundle, raw=True)
         self._shown: Any = display(self._picture(_QUICK), display_id=True)
 
     def refresh(self) -> None:
@@ -177,18 +187,3 @@ class View:
         text = _("Picture: loss and accuracy over the steps.")
         alt = _("Curves of loss and accuracy, {described}.", described=summary(self._history))
         return Picture(self._panels.png(compress_level), alt, text)
-
-
-def _display_controls(controls: ipywidgets.Widget) -> None:
-    """Displays widgets with a note in place of them for readers of the static page.
-
-    The bundle is written by hand because ipywidgets 7 leaves no room for one's own `text/html`.
-    """
-    note = _("While this cell runs, a progress bar and a Stop button appear here.")
-    widget = {"version_major": 2, "version_minor": 0, "model_id": controls.model_id}
-    bundle = {
-        "application/vnd.jupyter.widget-view+json": widget,
-        "text/html": f"<p><em>{html.escape(note)}</em></p>",
-        "text/plain": note,
-    }
-    display(bundle, raw=True)

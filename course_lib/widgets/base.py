@@ -133,11 +133,6 @@ class TreeWidget(anywidget.AnyWidget):
                 },
             )
 
-    def page_table(self) -> dict[str, Any]:
-        """Returns the table that has what a page shows first."""
-        _file, table = next(self.page_tables())
-        return table
-
     def still(self) -> Node:
         """Returns what is shown where there is neither a kernel nor the book's module."""
         return reading.still(self.title, self.page_body(self.page_first()))
@@ -171,7 +166,8 @@ class TreeWidget(anywidget.AnyWidget):
         """
         inside = shapes.markup(still or self.still())
         if self.carries_table:
-            text = json.dumps(self.page_table(), ensure_ascii=False, separators=(",", ":"))
+            _file, table = next(self.page_tables())
+            text = json.dumps(table, ensure_ascii=False, separators=(",", ":"))
             text = text.replace("<", "\\u003c")
             inside = f'<script type="application/json">{text}</script>{inside}'
         first = self.page_first()

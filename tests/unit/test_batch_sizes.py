@@ -68,7 +68,7 @@ def test_what_a_notebook_stores_holds_no_measured_figure(explorer):
 
 
 def test_a_page_shows_what_was_recorded_up_to_the_chosen_batch_size_and_says_so():
-    table = BatchSizeExplorer().page_table()
+    _file, table = next(BatchSizeExplorer().page_tables())
     assert table["keys"] == [key({"batch_size": size}) for size in (None, *BATCH_SIZES)]
     page = BatchSizeExplorer()
     told = text_of(page.page_tree({"batch_size": 128}), " ")

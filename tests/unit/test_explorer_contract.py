@@ -45,7 +45,7 @@ def states_on_a_page(explorer) -> dict[str, dict]:
 @functools.cache
 def table_of(name: str) -> dict:
     """Returns the first table of an explorer for English pages, which takes seconds to make."""
-    return EXPLORERS[name]().page_table()
+    return next(EXPLORERS[name]().page_tables())[1]
 
 
 @each_explorer

@@ -104,5 +104,5 @@ def test_the_page_asks_for_what_is_judged():
 
 @pytest.mark.parametrize("number", [9, 12, 16])
 def test_its_table_is_no_larger_than_that_of_an_explorer(number):
-    table = Puzzle(number).page_table()
+    _file, table = next(Puzzle(number).page_tables())
     assert len(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()) < MOST_BYTES
