@@ -39,11 +39,9 @@ def whole_number(value: object, problem: str, *, least: int = 0, most: int | Non
         number = int(value)
         if least <= number and (most is None or number <= most):
             return number
-    allowed = (
-        _("whole numbers from {least}", least=least)
-        if most is None
-        else _("whole numbers from {least} to {most}", least=least, most=most)
-    )
+    allowed = _("whole numbers from {least}", least=least)
+    if most is not None:
+        allowed = _("whole numbers from {least} to {most}", least=least, most=most)
     raise CourseError(problem, allowed=allowed, cure=cure)
 
 

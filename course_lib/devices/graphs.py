@@ -128,12 +128,11 @@ def relayout(source: Sharding, target: LayoutSpec) -> Explanation:
     """
     predicted = communication.relayout(source, target)
     matrix = _filled(source)
-    return _compared(
-        predicted,
-        lambda tensor: tf.experimental.dtensor.relayout(tensor, dtensor.to_layout(target)),
-        [matrix],
-        matrix,
-    )
+
+    def laid_out(tensor: Any) -> Any:
+        return tf.experimental.dtensor.relayout(tensor, dtensor.to_layout(target))
+
+    return _compared(predicted, laid_out, [matrix], matrix)
 
 
 def _compared(

@@ -97,7 +97,8 @@ def reveal(prediction_id: str, measured: object) -> Revealed:
     question = questions.find("predict", prediction_id)
     if question is None:
         return Revealed(value, _unknown(prediction_id))
-    label = _label(question, measured)
+    named = (option.text for option in question.options if option.label and option.value == measured)
+    label = next(named, "") if isinstance(measured, str) else ""
     if not question.right.fits(measured):
         hint = _("This is not the value that the question is about: was a cell changed? No answer applies.")
         return Revealed(label or value, Result(Status.OPEN, hint), in_words=bool(label))
@@ -116,12 +117,6 @@ def score(lesson: str) -> Score | Result:
     return Score(lesson, len(asked), len(made), sum(option.right for option in made))
 
 
-def _label(question: Question, measured: object) -> str:
-    """Returns the words of the option whose name was measured, such as "equal"; "" where there is none."""
-    named = [option for option in question.options if option.label and isinstance(measured, str)]
-    return next((option.text for option in named if option.value == measured), "")
-
-
 def _verdict(question: Question) -> Result | None:
     """Returns how the reader's answer compares; None where there is none."""
     choice = choices[question.question_id]
@@ -130,14 +125,10 @@ def _verdict(question: Question) -> Result | None:
     if option is None:
         return None
     comment = "" if option.right else option.said  # why the right answer is right is said to every reader
+    values = {"answer": option.text, "comment": comment}
+    told = _("You predicted {answer}. {comment}", **values)
     if choice.is_late(choice.now):
-        told = _(
-            "You chose {answer} after the value was shown, so it is not counted. {comment}",
-            answer=option.text,
-            comment=comment,
-        )
-    else:
-        told = _("You predicted {answer}. {comment}", answer=option.text, comment=comment)
+        told = _("You chose {answer} after the value was shown, so it is not counted. {comment}", **values)
     return Result(Status.RIGHT if option.right else Status.WRONG, told.strip())
 
 

@@ -33,20 +33,11 @@ def tensor_names(communication: Communication) -> list[tuple[str, Sharding]]:
 
 def step_title(number: int, step: Step) -> str:
     """Returns the number of a step, its tensor, and from which layout it goes to which."""
+    source, target = step.source.layout, step.sharding.layout
+    values = {"number": number, "tensor": step.tensor}
     if step.rule is Rule.PARTIAL_SUM:
-        return _(
-            "{number}. {tensor}: partial sums {layout} → sums",
-            number=number,
-            tensor=step.tensor,
-            layout=step.source.layout,
-        )
-    return _(
-        "{number}. {tensor}: {source} → {target}",
-        number=number,
-        tensor=step.tensor,
-        source=step.source.layout,
-        target=step.sharding.layout,
-    )
+        return _("{number}. {tensor}: partial sums {layout} → sums", layout=source, **values)
+    return _("{number}. {tensor}: {source} → {target}", source=source, target=target, **values)
 
 
 def collective_lines(collective: Collective | None) -> list[str]:
